@@ -1,0 +1,63 @@
+"""A fault of a gang is one event: everything that was seen of it, followers and root together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from supervisor.core.observation import Alarm, Exit
+from supervisor.core.placement import Placement
+
+# What a rank says when it died because another did. Sources: the texts of JAX's coordination service and of gloo
+# as seen on JAX 0.10 to 0.12 (a peer killed, rank 0 killed, a connection reset in a collective).
+FOLLOWER_WORDS = (
+    "connection closed by peer",
+    "connection reset by peer",
+    "broken pipe",
+    "coordination service",
+    "coordination_service",
+    "socket closed",
+    "gloo",
+    "another task died",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RankExit:
+    rank: int
+    node: str
+    exit: Exit
+    alarms: tuple[Alarm, ...] = ()
+
+    def alarm(self, kind: str) -> Alarm | None:
+        return next((alarm for alarm in self.alarms if alarm.kind == kind), None)
+
+    @property
+    def is_follower(self) -> bool:
+        """It died because a peer did, or because we stopped it: never a root."""
+        if self.exit.by_us or self.alarm("peer-failed"):
+            return True
+        aborted = self.exit.signal == 6 or self.exit.code in (1, 75, 134)
+        words = self.exit.last_words.lower()
+        return aborted and any(phrase in words for phrase in FOLLOWER_WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class GangFault:
+    """`lost` nodes have no worker that syncs; `restarted` nodes have a new worker that knows nothing of the gang."""
+
+    placement: Placement
+    exits: tuple[RankExit, ...] = ()
+    lost: tuple[str, ...] = ()
+    restarted: tuple[str, ...] = ()
+    start_deadline_passed: bool = False
+    step: int = 0
+    total_steps: int | None = None
+
+    @property
+    def roots(self) -> tuple[RankExit, ...]:
+        """Exits that are nobody's follower, the earliest first."""
+        return tuple(sorted((e for e in self.exits if not e.is_follower), key=lambda e: e.exit.at_ms))
+
+    @property
+    def followers(self) -> tuple[RankExit, ...]:
+        return tuple(e for e in self.exits if e.is_follower)

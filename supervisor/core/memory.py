@@ -1,0 +1,150 @@
+"""What the core must remember and cannot observe. Small, versioned, persisted before anything is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from supervisor.core.budget import Charge
+from supervisor.core.incident import Incident
+from supervisor.core.ledger import Ledger
+from supervisor.core.lineage import Candidate, Lineage
+from supervisor.core.observation import Ask, Checkpoint
+from supervisor.core.placement import Placement
+from supervisor.core.reasons import Reason
+
+VERSION = 1
+MAX_REQUESTS = 64
+MAX_CHECKPOINTS = 256
+
+
+class Phase(Enum):
+    PENDING = "Pending"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    RECOVERING = "Recovering"
+    SUSPENDED = "Suspended"
+    HELD = "Held"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+class Stage(Enum):
+    LAUNCHING = "launching"  # ordered; no step completed yet
+    STEPPING = "stepping"
+    SAVING = "saving"  # asked to save and stop
+    STOPPING = "stopping"  # TERM, then KILL
+
+
+class StopFor(Enum):
+    FAULT = "fault"
+    SUSPEND = "suspend"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One gang of ranks. `sessions`: the worker that each node had when the attempt was placed.
+
+    `completed` and `progressed_ms`: the highest step completed and when that was seen. `lost` and `restarted`:
+    nodes whose worker went away; once in there, a node stays in there for this attempt (fencing).
+    """
+
+    number: int
+    placement: Placement
+    parent: Checkpoint | None
+    coordinator: str
+    sessions: tuple[tuple[str, str], ...]
+    started_ms: int
+    stage: Stage
+    stage_since_ms: int
+    stop_for: StopFor | None = None
+    save: int = 0
+    completed: int = 0
+    progressed_ms: int = 0
+    spoke: bool = False
+    lost: tuple[str, ...] = ()
+    restarted: tuple[str, ...] = ()
+    deadline_passed: bool = False
+
+    def session_of(self, node: str) -> str | None:
+        return dict(self.sessions).get(node)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A person must act. `message` says why, `way_out` what to type."""
+
+    reason: Reason
+    message: str
+    way_out: str
+    since_ms: int
+
+
+class CheckState(Enum):
+    WANTED = "wanted"
+    FITS = "fits"
+    NOT_CHECKED = "not-checked"
+    REFUSED = "refused"
+
+
+class RequestState(Enum):
+    PENDING = "pending"
+    DONE = "done"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOutcome:
+    """`after_step`: a requested save is done once a later step than this is committed."""
+
+    id: str
+    ask: Ask
+    state: RequestState
+    message: str = ""
+    after_step: int = 0
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """`found`: what may be restored, newest first, surveyed since the last attempt ended (None: not yet).
+
+    `high_step`: the highest step ever completed on this lineage; steps up to it are replay. `unheard`: since when
+    each fleet node has no worker that syncs. `stalled`: faults in a row without a newer committed checkpoint.
+    """
+
+    ledger: Ledger
+    version: int = VERSION
+    revision: int = 0
+    phase: Phase = Phase.PENDING
+    reason: Reason = Reason.WAITING_FOR_WORKERS
+    message: str = ""
+    newest_attempt: int = 0
+    attempt: Attempt | None = None
+    placement: Placement | None = None
+    lineage: Lineage = ()
+    checkpoints: tuple[Candidate, ...] = ()
+    damaged: tuple[Checkpoint, ...] = ()
+    to_set_aside: tuple[Checkpoint, ...] = ()
+    collected: Checkpoint | None = None
+    survey_number: int = 1
+    found: tuple[Candidate, ...] | None = None
+    from_step: int | None = None
+    check: CheckState = CheckState.WANTED
+    check_number: int = 1
+    checked_fingerprint: str = ""
+    charges: tuple[Charge, ...] = ()
+    stalled: int = 0
+    progress_mark: Checkpoint | None = None
+    high_step: int = 0
+    total_steps: int | None = None
+    incident: Incident | None = None
+    incidents: int = 0
+    recovered: int = 0
+    hold: Hold | None = None
+    suspend_asked: bool = False
+    requests: tuple[RequestOutcome, ...] = ()
+    unheard: tuple[tuple[str, int], ...] = ()
+    fencing: tuple[tuple[str, str], ...] = ()
+    unwatched_ms: int = 0
