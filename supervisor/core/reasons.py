@@ -53,6 +53,7 @@ class Reason(Enum):
     BUDGET_EXHAUSTED = "BudgetExhausted"
     NO_PROGRESS = "NoProgress"
     STEP_NOT_FOUND = "StepNotFound"
+    CHECKPOINTS_GONE = "CheckpointsGone"
     SURVEY_FAILED = "SurveyFailed"
     # nodes
     NODE_SET_ASIDE = "NodeSetAside"

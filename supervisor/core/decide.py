@@ -1,0 +1,88 @@
+"""The decision: an ordered list of phases, each a pure function from one state of the pass to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from supervisor.core.closing import close_attempt, recover_incident
+from supervisor.core.decision import Decision, Pass
+from supervisor.core.judging import judge_gang
+from supervisor.core.launching import launch
+from supervisor.core.ledger import opened
+from supervisor.core.memory import Memory, Phase, Stage, StopFor
+from supervisor.core.observation import Observation
+from supervisor.core.ordering import send_orders, tend_workers
+from supervisor.core.preparing import read_results, want_check
+from supervisor.core.reasons import Reason
+from supervisor.core.requests import heed_requests, heed_suspension, suspension_wanted
+from supervisor.core.spec import Spec
+from supervisor.core.timekeeping import account_time, explain_absence, set_category
+from supervisor.core.watching import hear_workers, see_commits, see_progress
+
+
+def decide(spec: Spec, memory: Memory, obs: Observation, now: int) -> Decision:
+    """What to remember and what to ask for, given what was seen at `now` (ms).
+
+    Total and deterministic: it may be called at any time, any number of times; a settled run yields no actions.
+    The memory must be persisted before any of the actions is carried out.
+    """
+    p = Pass(spec, obs, now, memory)
+    for phase in PHASES:
+        p = phase(p)
+    if p.memory != memory:
+        p = p.remember(revision=memory.revision + 1)
+    return p.decision()
+
+
+def first_memory(now: int) -> Memory:
+    """What a run that nobody has seen before remembers."""
+    return Memory(ledger=opened(now))
+
+
+def name_phase(p: Pass) -> Pass:
+    phase = _phase(p)
+    if phase is Phase.SUSPENDED and p.memory.phase is not Phase.SUSPENDED:
+        p = p.say(Reason.SUSPENDED, f"suspended at step {p.memory.high_step}; marin-sup resume {p.spec.name} goes on")
+    if phase is Phase.RUNNING and p.memory.reason is Reason.ATTEMPT_STARTED and p.memory.attempt is not None:
+        p = p.say(Reason.STEPPING, f"attempt {p.memory.attempt.number} trains on {p.memory.attempt.placement.layout}")
+    return p.remember(phase=phase)
+
+
+def _phase(p: Pass) -> Phase:
+    memory, attempt = p.memory, p.memory.attempt
+    if memory.phase is Phase.SUCCEEDED:
+        return Phase.SUCCEEDED
+    if attempt is None:
+        return _phase_without_attempt(p)
+    if attempt.stage is Stage.LAUNCHING or attempt.stop_for is StopFor.FAULT:
+        return Phase.RECOVERING if memory.incident is not None else Phase.STARTING
+    return Phase.RUNNING
+
+
+def _phase_without_attempt(p: Pass) -> Phase:
+    if p.memory.hold is not None:
+        return Phase.HELD
+    if suspension_wanted(p):
+        return Phase.SUSPENDED
+    return Phase.RECOVERING if p.memory.incident is not None else Phase.PENDING
+
+
+PHASES: tuple[Callable[[Pass], Pass], ...] = (  # order is part of the meaning
+    account_time,
+    hear_workers,
+    see_progress,
+    see_commits,
+    explain_absence,
+    heed_requests,
+    want_check,
+    read_results,
+    judge_gang,
+    heed_suspension,
+    close_attempt,
+    recover_incident,
+    launch,
+    name_phase,
+    tend_workers,
+    send_orders,
+    set_category,
+)

@@ -1,0 +1,179 @@
+"""Has the current attempt failed, or finished? Detection only: what it means is `classify`, what to do the ladder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from supervisor.core import ledger
+from supervisor.core.decision import Pass
+from supervisor.core.gang_fault import GangFault, RankExit
+from supervisor.core.incident import Incident, Outcome, closed
+from supervisor.core.ledger import Category
+from supervisor.core.memory import Attempt, Stage, StopFor
+from supervisor.core.reasons import Reason
+from supervisor.core.watching import ranks_of
+
+SAVE_BEFORE_STOP_MS = 600_000  # how long a trainer that was asked to save and stop may take before it gets TERM
+
+
+def judge_gang(p: Pass) -> Pass:
+    """Find what ended, or is about to end, the current attempt, and begin to stop what is left of it."""
+    attempt = p.memory.attempt
+    if attempt is None:
+        return p
+    p, attempt = _see_lost_workers(p, attempt)
+    if attempt.stage is Stage.STOPPING:
+        return p
+    exits = gang_exits(p)
+    if _finished(p, attempt, exits):
+        return _stop(p, attempt, StopFor.DONE, "all ranks are done")
+    if attempt.stage is Stage.SAVING:
+        return _judge_saving(p, attempt, exits)
+    deadline = attempt.stage_since_ms + p.spec.startup_deadline_ms
+    if attempt.stage is Stage.LAUNCHING:
+        p = p.wake(deadline)
+        if p.now >= deadline:
+            attempt = replace(attempt, deadline_passed=True)
+    failed = any(e.exit.code != 0 for e in exits) or _left_early(p, attempt, exits)
+    if failed or attempt.lost or attempt.restarted or attempt.deadline_passed:
+        return _fault(p, attempt)
+    return p
+
+
+def gang_exits(p: Pass) -> tuple[RankExit, ...]:
+    attempt = p.memory.attempt
+    if attempt is None:
+        return ()
+    alarms = tuple(a for a in p.obs.alarms if a.attempt == attempt.number)
+    return tuple(
+        RankExit(rank.rank, node, rank.exit, tuple(a for a in alarms if a.rank == rank.rank))
+        for node, rank in ranks_of(p)
+        if rank.exit is not None
+    )
+
+
+def gang_fault(p: Pass, attempt: Attempt) -> GangFault:
+    return GangFault(
+        placement=attempt.placement,
+        exits=gang_exits(p),
+        lost=attempt.lost,
+        restarted=attempt.restarted,
+        start_deadline_passed=attempt.deadline_passed,
+        step=attempt.completed,
+        total_steps=p.memory.total_steps,
+    )
+
+
+def gang_ended(p: Pass, attempt: Attempt) -> bool:
+    """Whether no rank of the attempt can be alive where anybody would listen to it."""
+    gone = set(attempt.lost) | set(attempt.restarted)
+    for node in attempt.placement.nodes:
+        if node in gone:
+            continue
+        worker = p.obs.worker(node)
+        if worker is None or not worker.connected:
+            return False
+        gang = worker.gang(attempt.number)
+        told_to_stop = worker.order_key.startswith(stop_key(attempt.number))
+        if gang is None and not told_to_stop:
+            return False
+        if gang is not None and not gang.ended:
+            return False
+    return True
+
+
+def stop_key(attempt: int) -> str:
+    return f"a{attempt}:stop"
+
+
+def _see_lost_workers(p: Pass, attempt: Attempt) -> tuple[Pass, Attempt]:
+    """A worker is lost once its connections are gone and its gang fails, or it stays away too long.
+
+    One whose gang still completes steps is not lost, whatever its silence: the steps need its ranks.
+    """
+    unheard = dict(p.memory.unheard)
+    ranks_failed = any(e.exit.code != 0 for e in gang_exits(p)) or attempt.stage is Stage.STOPPING
+    for node in attempt.placement.nodes:
+        if node in attempt.lost or node in attempt.restarted:
+            continue
+        worker = p.obs.worker(node)
+        if worker is not None and worker.connected:
+            if worker.session != attempt.session_of(node):
+                attempt = replace(attempt, restarted=(*attempt.restarted, node))
+            continue
+        since = unheard.get(node, p.now)
+        deadline = max(since, attempt.progressed_ms) + p.spec.worker_lost_ms
+        if (ranks_failed and attempt.stop_for is not StopFor.SUSPEND) or p.now >= deadline:
+            attempt = replace(attempt, lost=(*attempt.lost, node))
+            p = _fence(p, node, attempt)
+        else:
+            p = p.wake(deadline)
+    return p.remember(attempt=attempt), attempt
+
+
+def _fence(p: Pass, node: str, attempt: Attempt) -> Pass:
+    session = attempt.session_of(node)
+    if session is None or (node, session) in p.memory.fencing:
+        return p
+    return p.remember(fencing=(*p.memory.fencing, (node, session)))
+
+
+def _finished(p: Pass, attempt: Attempt, exits: tuple[RankExit, ...]) -> bool:
+    """Every token is trained: ranks left with 0, at the last step where one is known.
+
+    A rank that leaves first makes its peers abort; such followers do not turn a finished run into a failed one.
+    """
+    done = [e for e in exits if e.exit.code == 0]
+    if not done:
+        return False
+    if not _reached_the_end(p, attempt):
+        return False
+    if all(e.exit.code == 0 for e in exits):
+        return len(exits) == attempt.placement.layout.world_size
+    return all(e.exit.code == 0 or e.is_follower for e in exits)
+
+
+def _reached_the_end(p: Pass, attempt: Attempt) -> bool:
+    total = p.memory.total_steps
+    resumed_at = attempt.parent.step if attempt.parent else 0
+    return total is None or max(attempt.completed, resumed_at) >= total
+
+
+def _left_early(p: Pass, attempt: Attempt, exits: tuple[RankExit, ...]) -> bool:
+    return any(e.exit.code == 0 for e in exits) and not _reached_the_end(p, attempt)
+
+
+def _judge_saving(p: Pass, attempt: Attempt, exits: tuple[RankExit, ...]) -> Pass:
+    """Asked to save and stop. Whatever ends it now, the run ends suspended."""
+    deadline = attempt.stage_since_ms + SAVE_BEFORE_STOP_MS
+    if exits or attempt.lost or attempt.restarted or p.now >= deadline:
+        return _stop(p, attempt, StopFor.SUSPEND, "asked to stop")
+    return p.wake(deadline)
+
+
+def _stop(p: Pass, attempt: Attempt, why: StopFor, message: str) -> Pass:
+    p = p.with_attempt(attempt, stage=Stage.STOPPING, stage_since_ms=p.now, stop_for=why)
+    return p.say(Reason.STOPPING, f"attempt {attempt.number} ends: {message}")
+
+
+def _fault(p: Pass, attempt: Attempt) -> Pass:
+    """Open an incident, once for the whole gang; time since the last completed step was detection, in arrears."""
+    p = _supersede_open_incident(p)
+    high = max(p.memory.high_step, attempt.completed)
+    number = p.memory.incidents + 1
+    incident = Incident(number, attempt.number, p.now, high, p.memory.ledger.run)
+    book = p.memory.ledger
+    if attempt.stage is Stage.STEPPING:
+        silent = p.now - attempt.progressed_ms
+        category = Category.REPLAY if attempt.completed < p.memory.high_step else Category.TRAIN
+        book = ledger.moved(book, category, Category.DETECT, silent)
+    p = p.remember(incidents=number, high_step=high, ledger=book)
+    p = p.record(incident, incident)
+    return _stop(p, attempt, StopFor.FAULT, "a fault was seen; what is left of it is stopped")
+
+
+def _supersede_open_incident(p: Pass) -> Pass:
+    incident = p.memory.incident
+    if incident is None:
+        return p
+    return p.record(None, closed(incident, Outcome.SUPERSEDED, p.memory.ledger.run, p.now))

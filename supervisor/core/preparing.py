@@ -1,0 +1,118 @@
+"""What must be known before an attempt may start: what can be restored, and which layouts the trainer accepts."""
+
+from __future__ import annotations
+
+from supervisor.core.closing import hold
+from supervisor.core.decision import Pass
+from supervisor.core.ladder import Refusal, add_damaged
+from supervisor.core.lineage import Candidate, candidates, damaged_on_lineage, rebuild
+from supervisor.core.memory import CheckState
+from supervisor.core.observation import Checkpoint, LayoutCheck, Survey, TaskDone, TaskResult
+from supervisor.core.reasons import Reason
+
+
+def survey_id(p: Pass) -> str:
+    return f"survey-{p.memory.survey_number}"
+
+
+def check_id(p: Pass) -> str:
+    return f"check-{p.memory.check_number}"
+
+
+def set_aside_id(checkpoint: Checkpoint) -> str:
+    return f"set-aside-{checkpoint}"
+
+
+def collect_id(newest: Checkpoint) -> str:
+    return f"collect-{newest}"
+
+
+def want_check(p: Pass) -> Pass:
+    """The trainer is asked anew whenever it, its arguments or the layout changed."""
+    if p.memory.checked_fingerprint == p.spec.fingerprint and p.memory.check is not CheckState.WANTED:
+        return p
+    if p.memory.checked_fingerprint == p.spec.fingerprint and p.memory.checked_fingerprint:
+        return p
+    p = p.remember(checked_fingerprint=p.spec.fingerprint, check_number=p.memory.check_number + 1)
+    return p.remember(check=CheckState.WANTED if p.spec.check_layouts else CheckState.NOT_CHECKED)
+
+
+def read_results(p: Pass) -> Pass:
+    for worker in p.obs.workers:
+        for result in worker.results:
+            p = _read(p, result)
+    return p
+
+
+def _read(p: Pass, result: TaskResult) -> Pass:
+    match result:
+        case Survey():
+            wanted = p.memory.attempt is None and p.memory.found is None and result.id == survey_id(p)
+            return _read_survey(p, result) if wanted else p
+        case LayoutCheck():
+            wanted = p.memory.check is CheckState.WANTED and result.id == check_id(p)
+            return _read_check(p, result) if wanted else p
+        case TaskDone():
+            return _read_done(p, result)
+
+
+def _read_survey(p: Pass, survey: Survey) -> Pass:
+    if survey.error:
+        way_out = f"make checkpoint.directory readable and writable, then: marin-sup resume {p.spec.name}"
+        p = p.remember(survey_number=p.memory.survey_number + 1)
+        return hold(p, Refusal(Reason.SURVEY_FAILED, f"the checkpoints cannot be read: {survey.error}", way_out))
+    memory = p.memory
+    p = p.remember(newest_attempt=max(memory.newest_attempt, survey.newest_attempt))
+    if not memory.lineage and (lineage := rebuild(survey)):
+        p = p.remember(lineage=lineage)
+        p = p.note(Reason.LINEAGE_REBUILT, "memory knew no lineage; it was rebuilt from the manifests on disk")
+    bad = damaged_on_lineage(p.memory.lineage, survey)
+    for step in bad:
+        if Checkpoint(step.attempt, step.step) not in memory.damaged:
+            text = f"checkpoint a{step.attempt}:{step.step} does not verify and is set aside: {step.reason}"
+            p = p.note(Reason.CHECKPOINT_SET_ASIDE, text)
+    p = add_damaged(p, {Checkpoint(s.attempt, s.step) for s in bad})
+    committed = tuple(c.checkpoint for c in memory.checkpoints)
+    found = candidates(p.memory.lineage, survey, committed, p.memory.damaged)
+    return _remember_found(p, found)
+
+
+def _remember_found(p: Pass, found: tuple[Candidate, ...]) -> Pass:
+    newest = found[0].checkpoint if found else None
+    mark = p.memory.progress_mark
+    progressed = newest is not None and (mark is None or newest.step > mark.step)
+    return p.remember(
+        found=found,
+        checkpoints=tuple(reversed(found)),
+        progress_mark=newest if progressed else mark,
+        high_step=max(p.memory.high_step, newest.step if newest else 0),
+        stalled=0 if progressed else p.memory.stalled,
+    )
+
+
+def _read_check(p: Pass, check: LayoutCheck) -> Pass:
+    refused = [answer for answer in check.answers if not answer.fits]
+    if refused or check.error:
+        lines = [f"layout {answer.layout}: {answer.reason}" for answer in refused] or [check.error]
+        p = p.remember(check=CheckState.REFUSED, check_number=p.memory.check_number + 1)
+        way_out = f"change the layout, minRacks or the model, then: marin-sup resume {p.spec.name}"
+        return hold(p, Refusal(Reason.LAYOUT_REFUSED, "the trainer refuses: " + "; ".join(lines)[:2000], way_out))
+    if not check.answers:
+        p = p.note(Reason.LAYOUTS_NOT_CHECKED, "the trainer does not answer layout checks; accepted as it is")
+        return p.remember(check=CheckState.NOT_CHECKED)
+    p = p.note(Reason.LAYOUTS_FIT, f"the trainer accepts all {len(check.answers)} allowed layouts")
+    return p.remember(check=CheckState.FITS)
+
+
+def _read_done(p: Pass, done: TaskDone) -> Pass:
+    for checkpoint in p.memory.to_set_aside:
+        if done.id == set_aside_id(checkpoint):
+            words = "is set aside" if done.ok else f"could not be set aside: {done.error}"
+            p = p.note(Reason.CHECKPOINT_SET_ASIDE, f"checkpoint {checkpoint} {words}")
+            return p.remember(to_set_aside=tuple(c for c in p.memory.to_set_aside if c != checkpoint))
+    newest = p.memory.checkpoints[-1].checkpoint if p.memory.checkpoints else None
+    if newest is None or done.id != collect_id(newest) or p.memory.collected == newest:
+        return p
+    if not done.ok:
+        p = p.note(Reason.STORAGE_ERROR, f"old checkpoints could not be collected: {done.error}")
+    return p.remember(collected=newest)
