@@ -93,6 +93,8 @@ def _see_lost_workers(p: Pass, attempt: Attempt) -> tuple[Pass, Attempt]:
     """
     unheard = dict(p.memory.unheard)
     ranks_failed = any(e.exit.code != 0 for e in gang_exits(p)) or attempt.stage is Stage.STOPPING
+    returning = p.now < p.memory.watched_since_ms + p.spec.worker_lost_ms  # after an absence of ours they reconnect
+    at_once = ranks_failed and attempt.stop_for is not StopFor.SUSPEND and not returning
     for node in attempt.placement.nodes:
         if node in attempt.lost or node in attempt.restarted:
             continue
@@ -103,7 +105,7 @@ def _see_lost_workers(p: Pass, attempt: Attempt) -> tuple[Pass, Attempt]:
             continue
         since = unheard.get(node, p.now)
         deadline = max(since, attempt.progressed_ms) + p.spec.worker_lost_ms
-        if (ranks_failed and attempt.stop_for is not StopFor.SUSPEND) or p.now >= deadline:
+        if at_once or p.now >= deadline:
             attempt = replace(attempt, lost=(*attempt.lost, node))
             p = _fence(p, node, attempt)
         else:

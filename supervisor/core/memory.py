@@ -112,6 +112,7 @@ class Memory:
 
     `high_step`: the highest step ever completed on this lineage; steps up to it are replay. `unheard`: since when
     each fleet node has no worker that syncs. `stalled`: faults in a row without a newer committed checkpoint.
+    `watched_since_ms`: when somebody began to watch again after an absence.
     """
 
     ledger: Ledger
@@ -148,3 +149,4 @@ class Memory:
     unheard: tuple[tuple[str, int], ...] = ()
     fencing: tuple[tuple[str, str], ...] = ()
     unwatched_ms: int = 0
+    watched_since_ms: int = 0

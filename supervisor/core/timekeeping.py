@@ -35,12 +35,14 @@ def _account_absence(p: Pass) -> Pass:
     away = p.obs.away_ms
     book = p.memory.ledger
     away_in_book = min(away, ledger.elapsed(book, p.now))
-    book = ledger.account(book, Category.UNATTRIBUTED, away_in_book)
+    idle = book.category in (Category.SUSPENDED, Category.HELD, Category.WAIT)  # nothing ran that could have changed
+    book = ledger.account(book, book.category if idle else Category.UNATTRIBUTED, away_in_book)
     book = replace(book, at_ms=book.at_ms + away_in_book)
     memory = replace(
         p.memory,
         ledger=book,
-        unwatched_ms=p.memory.unwatched_ms + away_in_book,
+        unwatched_ms=p.memory.unwatched_ms + (0 if idle else away_in_book),
+        watched_since_ms=p.now,
         unheard=tuple((node, since + away) for node, since in p.memory.unheard),
     )
     if memory.attempt is not None:
