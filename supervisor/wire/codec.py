@@ -64,7 +64,7 @@ def _decode(kind: Any, data: Any, path: str, depth: int) -> Any:
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return _decode_dataclass(kind, data, path, depth)
     if origin is dict or kind is dict:
-        return _decode_dict(data, path)
+        return _decode_dict(kind, data, path, depth)
     return _decode_scalar(kind, data, path)
 
 
@@ -110,12 +110,15 @@ def _decode_optional(kind: Any, data: Any, path: str, depth: int) -> Any:
     raise Malformed(path, f"found {_shape(data)}, which fits none of the allowed types")
 
 
-def _decode_dict(data: Any, path: str) -> Any:
+def _decode_dict(kind: Any, data: Any, path: str, depth: int) -> Any:
     if not isinstance(data, dict):
         raise Malformed(path, f"found {_shape(data)}, an object is allowed")
     if len(data) > MAX_ITEMS:
         raise Malformed(path, f"holds {len(data)} members, at most {MAX_ITEMS} are allowed")
-    return data
+    _, value_kind = typing.get_args(kind) or (str, Any)
+    if value_kind is Any:
+        return data
+    return {key: _decode(value_kind, item, f"{path}.{key[:100]}", depth + 1) for key, item in data.items()}
 
 
 def _decode_scalar(kind: Any, data: Any, path: str) -> Any:

@@ -85,8 +85,9 @@ class GangOrder:
 class TaskOrder:
     """A piece of work done once per id; its result is reported until the order no longer names it.
 
-    survey    {root}                      -> {attempts: [...], steps: [{attempt, step, state, reason, tokens}]}
-    check     {trainer, layouts: [...]}   -> {state: answered|not-checked|failed, answers: [...], output}
+    survey    {root}                      -> {attempts: [...], steps: [{attempt, step, state, reason, tokens, parent}]}
+                                             state: verified|damaged|unfinished; parent: [attempt, step] or null
+    check     {trainer, layouts: [...]}   -> {state: answered|not-checked|failed, answers: [...], exit_code, output}
     set-aside {root, attempt, step}       -> {moved_to}   (a damaged checkpoint is kept, out of the way)
     collect   {root, keep: [[a, s], ...], current}  -> {removed: [[a, s], ...]}
     """
@@ -169,11 +170,16 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`session` is new for every worker process; `newest_attempt` is the highest number it was ever ordered."""
+    """`session` is new for every worker process; `newest_attempt` is the highest number it was ever ordered.
+
+    `serial` grows by one per report of a session, so that one that was delayed on a dead connection never
+    replaces a newer one (its events still count).
+    """
 
     node: str
     session: str
     protocol: int = PROTOCOL
+    serial: int = 0
     pid: int = 0
     order_revision: int = 0
     order_key: str = ""
@@ -187,7 +193,11 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """Per (attempt, rank): the highest sequence seen, and the highest that is safe in the journal."""
+    """Per (attempt, rank): the highest sequence seen, and the highest that is safe in the journal.
+
+    `supervisor` is new for every supervisor process: when it changes, whatever is not recorded is sent again.
+    """
 
     seen: tuple[tuple[int, int, int], ...] = ()
     recorded: tuple[tuple[int, int, int], ...] = ()
+    supervisor: str = ""
