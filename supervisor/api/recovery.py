@@ -31,8 +31,8 @@ class Budgets(Section):
     storage: Budget = _budget("Saves and restores that failed.", "5/24h")
     unknown: Budget = _budget("Faults whose root could not be named.", "10/24h")
     config: Budget = _budget(
-        "A configuration error always holds the run; this is how often `resume` may be asked for one within the "
-        "window before the run fails.",
+        "Configuration errors. The first one holds the run at once, and only a person continues it; the number is "
+        "recorded only: no decision depends on it yet.",
         "2/24h",
     )
 
