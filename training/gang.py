@@ -1,0 +1,61 @@
+"""Joining the other ranks of the attempt, and telling the failure of a peer from an error of our own."""
+
+from __future__ import annotations
+
+import re
+
+import jax
+
+from training.contract import Contract
+
+HEARTBEAT_SECONDS = 60  # a backstop; the supervisor sees a lost process in milliseconds
+
+_PEER_FAILED = re.compile(
+    r"gloo|connection (reset|closed|refused)|broken pipe|socket closed|coordination service|heartbeat|UNAVAILABLE|DEADLINE_EXCEEDED"
+    r"|barrier|preempted|peer",
+    re.IGNORECASE,
+)
+
+
+def join(contract: Contract) -> None:
+    """Connect to the gang; a process that trains alone needs none. Touches no device.
+
+    SIGTERM keeps its default meaning: JAX's preemption notice would swallow it, and stops come through the control file.
+    """
+    jax.config.update("jax_enable_preemption_service", False)
+    if contract.cache is not None:
+        _cache(str(contract.cache))
+    if contract.processes == 1:
+        return
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(
+        coordinator_address=contract.coordinator,
+        num_processes=contract.processes,
+        process_id=contract.process_id,
+        heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+        coordinator_bind_address=_bind_address(contract.coordinator),
+    )
+
+
+def leave(contract: Contract) -> None:
+    """Wait for the others, so that rank 0 and its coordination service do not go first. Only after success."""
+    if contract.processes > 1:
+        jax.distributed.shutdown()
+
+
+def is_peer_failure(error: BaseException) -> bool:
+    """Whether a runtime error means that another rank died. JAX raises its errors with the text of gloo or gRPC inside."""
+    return isinstance(error, jax.errors.JaxRuntimeError) and _PEER_FAILED.search(str(error)) is not None
+
+
+def _cache(directory: str) -> None:
+    """Set in the program: an interpreter that imported JAX early would not see environment variables. Small programs count, too."""
+    jax.config.update("jax_compilation_cache_dir", directory)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+
+
+def _bind_address(coordinator: str | None) -> str | None:
+    """On one machine only loopback is listened on; None: all interfaces, JAX's default."""
+    host = (coordinator or "").rpartition(":")[0]
+    return coordinator if host in ("127.0.0.1", "localhost", "[::1]") else None

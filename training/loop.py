@@ -1,0 +1,194 @@
+"""One attempt, from joining the gang to the last save. Reads top to bottom."""
+
+from __future__ import annotations
+
+import enum
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from training.checkpoint import restore
+from training.compiling import compile_ahead
+from training.config import Config, ConfigError
+from training.contract import Contract
+from training.control import Control
+from training.data import Batches, open_batches
+from training.events import Events
+from training.feed import Feed
+from training.flops import count_parameters, flops_per_token
+from training.gang import join, leave
+from training.inbox import unpack_inbox
+from training.layout_check import check_layout
+from training.mesh import everywhere, make_mesh
+from training.optimizer import learning_rate
+from training.outcome import NonFiniteLoss
+from training.peak import measure_peak
+from training.saves import Saves, fingerprint
+from training.shares import share_out
+from training.step import Metrics, State, init_state, make_evaluation, make_step, state_shapes
+
+
+class Ending(enum.Enum):
+    FINISHED = "all steps done"
+    STOPPED = "stopped as asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    config: Config
+    contract: Contract
+    data: tuple[Path, ...]
+    events: Events
+
+
+def run(job: Job) -> Ending:
+    """Train this rank's part until the last step or a request to stop. Raises what `training.outcome` judges."""
+    config, contract, events = job.config, job.contract, job.events
+    fit = check_layout(config, contract.layout)
+    if not fit.fits:
+        raise ConfigError(fit.reason)
+    total = total_steps(config, contract)
+    batches = open_batches(job.data, config.data, config.seed)
+
+    events.phase("init")
+    join(contract)
+    mesh = make_mesh(contract.layout)
+    events.emit(_hello(config, mesh, total))
+
+    state, start = _begin(job, mesh)
+    feed = Feed(mesh, share_out(config.data, contract.layout.ranks), config.data.sequence)
+    evaluation = Evaluation(job, mesh, feed, batches)
+    saves = Saves(config, contract, events, start)
+    control = Control(contract.control)
+
+    events.phase("compile")
+    rate_shape = jax.ShapeDtypeStruct((), np.float32, sharding=everywhere(mesh))
+    compiled = compile_ahead(make_step(config, mesh), state_shapes(config, mesh), feed.shapes(), rate_shape, how=config.device.compile)
+
+    events.phase("train")
+    loaded = feed.load(batches.train_rows, start)
+    for step in range(start + 1, total + 1):
+        began = time.perf_counter()
+        requests = control.read()
+        if requests.fail:
+            raise RuntimeError(f"failed as asked through the control file, before step {step}")
+        leader = contract.process_id == 0
+        batch = feed.batch(loaded, save=leader and (requests.save or saves.overdue()), stop=leader and requests.stop)
+        rate = np.float32(learning_rate(config.optimizer, step, total))
+        state, metrics = compiled(state, batch, _scalar(rate, mesh))
+        events.emit({"event": "step", "step": step, "state": "entered"})
+        loaded = feed.load(batches.train_rows, step)  # of the next step, while this one computes
+
+        seen = jax.tree.map(lambda leaf: np.asarray(leaf.addressable_data(0)), metrics)  # waits for the step
+        loss = float(seen.loss)
+        events.emit(_completed(config, step, seen, float(rate), time.perf_counter() - began, leader))
+        if not math.isfinite(loss):
+            raise NonFiniteLoss(step, loss)
+        if leader:
+            print(f"step {step}/{total} loss {loss:.4f} {time.perf_counter() - began:.3f} s", flush=True)
+
+        heard = unpack_inbox(seen.inbox)
+        if heard.stop:
+            saves.finish(step, state)
+            leave(contract)
+            return Ending.STOPPED
+        if saves.due(step, heard.save):
+            saves.save(step, state)
+        if step % config.evaluation.every_steps == 0 and step < total:
+            evaluation.run(step, state)
+
+    saves.finish(total, state)
+    evaluation.run(total, state)
+    leave(contract)
+    return Ending.FINISHED
+
+
+def total_steps(config: Config, contract: Contract) -> int:
+    """Of the whole run: what the plan's token budget pays for, or the configuration's own number. Raises ConfigError."""
+    budget = contract.plan.token_budget
+    if budget is None:
+        return config.steps
+    if budget < config.tokens_per_step:
+        raise ConfigError(f"the plan's tokenBudget of {budget} is less than one step of {config.tokens_per_step} tokens; raise it")
+    return budget // config.tokens_per_step
+
+
+def _begin(job: Job, mesh: Mesh) -> tuple[State, int]:
+    """The state to go on from, and the number of updates in it. Fresh and restored states have the same shardings."""
+    config, contract = job.config, job.contract
+    if contract.resume is None:
+        return init_state(config, mesh), 0
+    if contract.checkpoints is None:
+        raise ConfigError("MARIN_SUP_RESUME names a checkpoint, but MARIN_SUP_CHECKPOINTS is not set")
+    job.events.phase("restore")
+    attempt, step = contract.resume
+    return restore(contract.checkpoints, attempt, step, state_shapes(config, mesh), fingerprint(config.model)), step
+
+
+def _scalar(value: np.float32, mesh: Mesh) -> jax.Array:
+    return jax.make_array_from_callback((), everywhere(mesh), lambda _: np.asarray(value))
+
+
+def _hello(config: Config, mesh: Mesh, total: int) -> dict[str, Any]:
+    measured = config.device.peak == "measure"
+    return {
+        "event": "hello",
+        "contract": 1,
+        "tokensPerStep": config.tokens_per_step,
+        "flopsPerStep": flops_per_token(config) * config.tokens_per_step,
+        "peakFlopsPerDevice": measure_peak() if measured else config.device.peak,
+        "peakIsMeasured": measured,
+        "devices": mesh.size,
+        "parameters": count_parameters(config.model).total,
+        "totalSteps": total,
+    }
+
+
+def _completed(config: Config, step: int, seen: Metrics, rate: float, seconds: float, leader: bool) -> dict[str, Any]:
+    """Rank 0 alone carries the metrics; all ranks have the same."""
+    event = {"event": "step", "step": step, "state": "completed", "tokens": int(seen.tokens), "loss": float(seen.loss)}
+    if not leader:
+        return event
+    wanted = float(seen.tokens) * config.model.experts_per_token * config.model.layers
+    metrics = {
+        "loss": float(seen.loss),
+        "lr": rate,
+        "gradNorm": float(seen.gradient_norm),
+        "droppedAssignments": float(seen.dropped),
+        "dropFraction": float(seen.dropped) / wanted,
+        "sampleFirst": (step - 1) * config.data.global_batch,
+        "sampleCount": int(seen.rows),
+        "batchHash": unpack_inbox(seen.inbox).checksum,
+        "stepSeconds": seconds,
+    }
+    return event | {"metrics": metrics}
+
+
+class Evaluation:
+    """Mean loss over fixed held-out windows, the same on every layout. Compiled when first asked for."""
+
+    def __init__(self, job: Job, mesh: Mesh, feed: Feed, batches: Batches) -> None:
+        self._job, self._feed, self._batches = job, feed, batches
+        self._mesh = mesh
+        self._compiled: Any = None
+
+    def run(self, step: int, state: State) -> None:
+        """Emit one `eval` event."""
+        self._job.events.phase("eval")
+        if self._compiled is None:
+            state_like, how = state_shapes(self._job.config, self._mesh), self._job.config.device.compile
+            evaluation = make_evaluation(self._job.config, self._mesh)
+            self._compiled = compile_ahead(evaluation, state_like.parameters, state_like.bias, self._feed.shapes(), how=how)
+        loss = tokens = 0.0
+        for index in range(self._job.config.evaluation.batches):
+            batch = self._feed.batch(self._feed.load(self._batches.heldout_rows, index))
+            added = self._compiled(state.parameters, state.bias, batch)
+            loss, tokens = loss + float(added[0]), tokens + float(added[1])
+        self._job.events.emit({"event": "eval", "step": step, "loss": loss / tokens})
+        self._job.events.phase("train")
