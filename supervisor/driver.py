@@ -18,6 +18,7 @@ from supervisor.core.observation import Observation
 from supervisor.core.spec import Spec
 
 LONGEST_WAIT_MS = 1_000  # a lost wake-up costs latency, never correctness
+SAVE_EVERY_MS = 1_000  # what costs nothing to see again (progress, time) is persisted this often
 
 
 class Observer(Protocol):
@@ -70,6 +71,7 @@ class Driver:
     recorder: Recorder
     clock: Clock
     doorbell: Doorbell
+    _saved_ms: int = 0
 
     def run(self, spec: Callable[[], Spec], finished: Callable[[Memory], bool]) -> Memory:
         """Pass after pass until `finished` says so."""
@@ -86,7 +88,9 @@ class Driver:
         observation = self.observer.observe(before)
         now = self.clock.now_ms()
         decision = decide(spec, before, observation, now)
-        self.store.save(decision.memory)
+        if decision.actions or decision.notes or decision.incidents or now - self._saved_ms >= SAVE_EVERY_MS:
+            self.store.save(decision.memory)
+            self._saved_ms = now
         self.memory = decision.memory
         self.recorder.decided(Decided(spec, before, observation, now, decision))
         for action in decision.actions:

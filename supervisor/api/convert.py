@@ -38,7 +38,7 @@ def core_spec(run: types.TrainingRun) -> core.Spec:
 
 def core_requests(run: types.TrainingRun) -> tuple[observation.Request, ...]:
     """What a person asks of `run`, in the order of the file."""
-    return tuple(_request(request) for request in run.spec.requests)
+    return tuple(core_request(request) for request in run.spec.requests)
 
 
 def fingerprint(run: types.TrainingRun) -> str:
@@ -52,7 +52,8 @@ def _budget(written: budget.Budget) -> core.Budget:
     return core.Budget(written.count, written.window.milliseconds)
 
 
-def _request(request: requests.Request) -> observation.Request:
+def core_request(request: requests.Request) -> observation.Request:
+    """One request, wherever it was written."""
     if request.checkpoint_now is not None:
         return observation.Request(request.id, observation.Ask.CHECKPOINT_NOW)
     if request.stop is not None:

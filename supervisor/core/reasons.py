@@ -25,6 +25,7 @@ class Reason(Enum):
     CHECKPOINT_SET_ASIDE = "CheckpointSetAside"
     RESTARTED_WITHOUT_WATCH = "RestartedWithoutWatch"
     LINEAGE_REBUILT = "LineageRebuilt"
+    MEMORY_DAMAGED = "MemoryDamaged"
     # what went wrong: the causes of incidents
     NODE_LOST = "NodeLost"
     RACK_LOST = "RackLost"

@@ -1,0 +1,168 @@
+"""The local host's ports: observing the laptop's fleet, and carrying out what the core asks of it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from supervisor.api.convert import core_request
+from supervisor.api.requests import Request as ApiRequest
+from supervisor.core.actions import Action, FenceWorker, SendOrder, StartWorker, WorkerOrder
+from supervisor.core.memory import Memory
+from supervisor.core.observation import Ask, Observation, Request, Worker
+from supervisor.local.clock import LocalClock
+from supervisor.local.fleet import Fleet, save_fleet
+from supervisor.local.recorder import LocalRecorder
+from supervisor.local.rundir import RunDirectory
+from supervisor.local.translate import Surroundings, order_for, worker_seen
+from supervisor.local.worker_processes import WorkerProcesses
+from supervisor.wire.hub import SyncHub
+
+MAX_REQUEST_BYTES = 64 << 10
+log = logging.getLogger(__name__)
+
+
+class LocalHost:
+    """Observer and executor in one, since both look at the same fleet. Safe to call from several threads."""
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        fleet: Fleet,
+        hub: SyncHub,
+        processes: WorkerProcesses,
+        recorder: LocalRecorder,
+        clock: LocalClock,
+        around: Surroundings,
+        declared: tuple[Request, ...] = (),
+    ) -> None:
+        self._directory = directory
+        self._fleet = fleet
+        self._hub = hub
+        self._processes = processes
+        self._recorder = recorder
+        self._clock = clock
+        self._around = around
+        self._declared = declared
+        self._asked: list[Request] = []
+        self._orders: dict[str, WorkerOrder] = {}
+        self._fails: dict[int, int] = {}
+        self._ended: set[tuple[str, str]] = set()  # (node, session) of workers that we know to be dead
+        self._away_ms = 0
+        self._unreadable: set[str] = set()
+        self._lock = threading.RLock()
+
+    @property
+    def fleet(self) -> Fleet:
+        return self._fleet
+
+    # ---- observing
+
+    def returned_after(self, away_ms: int) -> None:
+        """Nobody watched this run for so long before the first pass."""
+        self._away_ms += away_ms
+
+    def ask(self, ask: Ask, name: str) -> None:
+        """A request of the supervising process itself (an interrupt, a run that is started again)."""
+        with self._lock:
+            self._asked.append(Request(name, ask))
+
+    def observe(self, memory: Memory) -> Observation:
+        with self._lock:
+            away, self._away_ms = self._away_ms + self._clock.take_jump(), 0
+            progress = self._recorder.snapshot()
+            return Observation(
+                nodes=self._fleet.nodes(),
+                workers=self.workers(),
+                commits=progress.commits,
+                alarms=progress.alarms,
+                requests=(*self._declared, *self._asked, *self._requests()),
+                total_steps=progress.total_steps,
+                contract_spoken=memory.attempt is not None and progress.greeted == memory.attempt.number,
+                away_ms=away,
+            )
+
+    def workers(self) -> tuple[Worker, ...]:
+        now = self._clock.now_ms()
+        seen = []
+        for node in self._fleet.names():
+            session = self._hub.session(node)
+            if session and (node, session) not in self._ended:
+                seen.append(worker_seen(node, session, self._hub.connected(node), self._hub.report(node), now))
+        return tuple(seen)
+
+    def rank_pid(self, rank: int) -> int | None:
+        """The process of that rank of the newest attempt, while it lives."""
+        newest: tuple[int, int | None] = (0, None)
+        for node in self._fleet.names():
+            report = self._hub.report(node)
+            for gang in report.gangs if report else ():
+                for reported in gang.ranks:
+                    if reported.rank == rank and reported.exit is None and gang.number > newest[0]:
+                        newest = (gang.number, reported.pid)
+        return newest[1]
+
+    def _requests(self) -> tuple[Request, ...]:
+        found = (self._read_request(path) for path in sorted(self._directory.requests.glob("*.json")))
+        return tuple(request for request in found if request is not None)
+
+    def _read_request(self, path: Path) -> Request | None:
+        try:
+            with path.open("rb") as file:
+                return core_request(ApiRequest.model_validate(json.loads(file.read(MAX_REQUEST_BYTES))))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, ValidationError) as error:
+            if path.name not in self._unreadable:
+                log.warning("request %s cannot be read and is passed over: %s", path, error)
+                self._unreadable.add(path.name)
+            return None
+
+    # ---- acting
+
+    def act(self, action: Action) -> None:
+        with self._lock:
+            match action:
+                case StartWorker(node):
+                    self._processes.start(node)
+                case FenceWorker(node, session):
+                    self._fence(node, session)
+                case SendOrder(node, order):
+                    self._orders[node] = order
+                    self._send(node)
+
+    def _fence(self, node: str, session: str) -> None:
+        if self._hub.session(node) == session:  # never the one that replaced it
+            self._processes.kill(node)
+        self._ended.add((node, session))
+
+    def _send(self, node: str) -> None:
+        order = self._orders.get(node)
+        if order is not None:
+            self._hub.set_order(node, order_for(order, self._around, self._fails))
+
+    # ---- fault injection
+
+    def kill_nodes(self, nodes: tuple[str, ...]) -> None:
+        """Those nodes lose power: they are gone, with all that ran there, until they are revived."""
+        with self._lock:
+            self._fleet = self._fleet.without(nodes)
+            save_fleet(self._directory.fleet, self._fleet)
+            for node in nodes:
+                self._processes.kill(node)
+
+    def revive_nodes(self, nodes: tuple[str, ...]) -> None:
+        with self._lock:
+            self._fleet = self._fleet.revived(nodes)
+            save_fleet(self._directory.fleet, self._fleet)
+
+    def fail_rank(self, rank: int) -> None:
+        """Ask the trainer of that rank to raise an exception."""
+        with self._lock:
+            self._fails[rank] = self._fails.get(rank, 0) + 1
+            for node in self._orders:
+                self._send(node)

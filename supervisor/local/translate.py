@@ -1,0 +1,187 @@
+"""Between the wire and the core: messages to observations, intents to orders. No judgement on the way."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from supervisor.core import actions, observation
+from supervisor.core.observation import Checkpoint, RankState, StepState
+from supervisor.core.spec import Layout
+from supervisor.wire import messages
+
+LAST_WORDS = 600  # characters of a rank's output that the core looks at
+MAX_SURVEYED = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every order of this run carries, beside what the core decides."""
+
+    trainer: messages.TrainerCommand
+    checkpoints: str
+    cache: str
+    plan: dict[str, Any] = field(default_factory=dict)
+
+
+# ---- reports to observations
+
+
+def worker_seen(
+    node: str, session: str, connected: bool, report: messages.Report | None, now: int
+) -> observation.Worker:
+    if report is None:
+        return observation.Worker(node, session, connected)
+    gangs = tuple(_gang(gang, now) for gang in report.gangs if gang.kind == messages.TRAINING)
+    return observation.Worker(
+        node=node,
+        session=session,
+        connected=connected,
+        order_key=report.order_key,
+        newest_attempt=report.newest_attempt,
+        offer=report.offer,
+        gangs=gangs,
+        results=tuple(_result(result) for result in report.results),
+    )
+
+
+def _gang(gang: messages.GangReport, now: int) -> observation.Gang:
+    return observation.Gang(gang.number, tuple(_rank(rank, now) for rank in gang.ranks))
+
+
+def _rank(rank: messages.RankReport, now: int) -> observation.Rank:
+    state = RankState(rank.state) if rank.state in RankState._value2member_map_ else RankState.RUNNING
+    ended = None
+    if (end := rank.exit) is not None:
+        ended = observation.Exit(end.code, end.signal, end.by_us, now - end.ago_ms, end.tail[-LAST_WORDS:])
+    return observation.Rank(rank.rank, state, rank.phase, rank.entered, rank.completed, ended)
+
+
+def _result(result: messages.TaskResult) -> observation.TaskResult:
+    match result.kind:
+        case "survey":
+            return _survey(result)
+        case "check":
+            return _check(result)
+        case _:
+            return observation.TaskDone(result.id, result.ok, result.error)
+
+
+def _survey(result: messages.TaskResult) -> observation.Survey:
+    if not result.ok:
+        return observation.Survey(result.id, error=result.error or "the survey failed")
+    found = result.result
+    steps = tuple(step for item in _list(found, "steps")[:MAX_SURVEYED] if (step := _surveyed(item)))
+    attempts = [number for number in _list(found, "attempts") if isinstance(number, int)]
+    return observation.Survey(result.id, steps, max(attempts, default=0))
+
+
+def _surveyed(item: Any) -> observation.SurveyedStep | None:
+    if not isinstance(item, dict) or item.get("state") not in StepState._value2member_map_:
+        return None
+    attempt, step = item.get("attempt"), item.get("step")
+    if not isinstance(attempt, int) or not isinstance(step, int):
+        return None
+    reason = str(item.get("reason") or "")[:500]
+    return observation.SurveyedStep(attempt, step, StepState(item["state"]), _parent(item.get("parent")), reason)
+
+
+def _parent(text: Any) -> Checkpoint | None:
+    match = re.fullmatch(r"([1-9][0-9]{0,8}):([0-9]{1,15})", text) if isinstance(text, str) else None
+    return Checkpoint(int(match[1]), int(match[2])) if match else None
+
+
+def _check(result: messages.TaskResult) -> observation.LayoutCheck:
+    if not result.ok:
+        return observation.LayoutCheck(result.id, error=result.error or "the check failed")
+    found = result.result
+    answers = tuple(answer for item in _list(found, "answers") if (answer := _answer(item)))
+    if found.get("state") == "failed":
+        output = str(found.get("output") or "it exited without an answer")
+        return observation.LayoutCheck(result.id, answers, "" if answers else output[-1000:].strip())
+    return observation.LayoutCheck(result.id, answers)
+
+
+def _answer(item: Any) -> observation.LayoutAnswer | None:
+    layout = item.get("layout") if isinstance(item, dict) else None
+    if not isinstance(layout, dict):
+        return None
+    shape = [n for n in map(layout.get, ("racks", "nodesPerRack", "ranksPerNode")) if isinstance(n, int) and n > 0]
+    if len(shape) != 3:
+        return None
+    return observation.LayoutAnswer(Layout(*shape), item.get("fits") is True, str(item.get("reason") or "")[:500])
+
+
+def _list(found: dict[str, Any], name: str) -> list[Any]:
+    value = found.get(name)
+    return value if isinstance(value, list) else []
+
+
+# ---- intents to orders
+
+
+def order_for(order: actions.WorkerOrder, around: Surroundings, fails: dict[int, int]) -> messages.Order:
+    """`fails`: fault injection per rank, the one thing in an order that the core does not know of."""
+    gangs = (_gang_order(order.gang, around, fails),) if order.gang else ()
+    work = tuple(_task(task, around) for task in order.tasks)
+    return messages.Order(revision=0, key=order.key, gangs=gangs, tasks=work)
+
+
+def _gang_order(gang: actions.GangIntent, around: Surroundings, fails: dict[int, int]) -> messages.GangOrder:
+    ours = {rank.rank for rank in gang.ranks}
+    return messages.GangOrder(
+        kind=messages.TRAINING,
+        number=gang.attempt,
+        command=gang.command.value,
+        ranks=tuple(messages.RankAssignment(r.rank, r.slot, r.rack_ordinal) for r in gang.ranks),
+        world_size=gang.layout.world_size,
+        coordinator=gang.coordinator,
+        layout=_shape(gang.layout),
+        trainer=around.trainer,
+        checkpoints=around.checkpoints,
+        cache=around.cache,
+        resume=messages.CheckpointRef(gang.resume.attempt, gang.resume.step) if gang.resume else None,
+        plan=around.plan,
+        control=messages.Control(gang.save, gang.stop, tuple((r, n) for r, n in sorted(fails.items()) if r in ours)),
+        grace_ms=gang.grace_ms,
+    )
+
+
+def _shape(layout: Layout) -> messages.LayoutShape:
+    return messages.LayoutShape(layout.racks, layout.nodes_per_rack, layout.ranks_per_node)
+
+
+def _task(task: actions.Task, around: Surroundings) -> messages.TaskOrder:
+    root = around.checkpoints
+    match task.kind:
+        case actions.TaskKind.SURVEY:
+            arguments: dict[str, Any] = {"root": root}
+        case actions.TaskKind.CHECK:
+            shapes = [messages_layout(layout) for layout in task.layouts]
+            arguments = {"trainer": _trainer(around.trainer), "layouts": shapes}
+        case actions.TaskKind.SET_ASIDE:
+            checkpoint = task.checkpoint
+            arguments = {"root": root} | (
+                {"attempt": checkpoint.attempt, "step": checkpoint.step} if checkpoint else {}
+            )
+        case actions.TaskKind.COLLECT:
+            keep = [[c.attempt, c.step] for c in task.keep]
+            arguments = {"root": root, "keep": keep, "current": task.current}
+    return messages.TaskOrder(task.id, task.kind.value, arguments)
+
+
+def messages_layout(layout: Layout) -> dict[str, int]:
+    """The contract's form of a layout."""
+    return {"racks": layout.racks, "nodesPerRack": layout.nodes_per_rack, "ranksPerNode": layout.ranks_per_node}
+
+
+def _trainer(trainer: messages.TrainerCommand) -> dict[str, Any]:
+    return {
+        "module": trainer.module,
+        "args": list(trainer.args),
+        "command": list(trainer.command),
+        "preload": list(trainer.preload),
+        "environment": dict(trainer.environment),
+        "working_directory": trainer.working_directory,
+    }

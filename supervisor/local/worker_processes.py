@@ -1,0 +1,141 @@
+"""The worker processes of the laptop's nodes: each with its ranks below it, apart from our terminal and our fate."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from supervisor.local.rundir import RunDirectory, write_json
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """`started` is the kernel's start time in clock ticks: a pid alone may be another process by now."""
+
+    pid: int
+    started: int
+
+    def alive(self) -> bool:
+        stat = _stat(self.pid)
+        return stat is not None and stat.started == self.started and stat.state not in "ZX"
+
+
+@dataclass(frozen=True, slots=True)
+class _Stat:
+    parent: int
+    state: str
+    started: int
+
+
+class WorkerProcesses:
+    """Starts at most one worker per node; finds those of an earlier supervisor by what they left in their folder."""
+
+    def __init__(self, directory: RunDirectory, environment: dict[str, str]) -> None:
+        self._directory = directory
+        self._environment = environment
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+
+    def find(self, node: str) -> Process | None:
+        """The node's worker, if it lives."""
+        child = self._children.get(node)
+        if child is not None:
+            child.poll()  # reap it, should it have ended
+        process = _read(self._directory.node(node) / "worker.json")
+        return process if process is not None and process.alive() else None
+
+    def start(self, node: str) -> None:
+        """Nothing happens where one lives already."""
+        if self.find(node) is not None:
+            return
+        folder = self._directory.node(node)
+        folder.mkdir(parents=True, exist_ok=True)
+        sync = str(self._directory.sync)
+        command = [sys.executable, "-m", "supervisor.worker", "--node", node, "--sync", sync, "--workdir", str(folder)]
+        with (folder / "worker.log").open("ab") as output:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,  # a Ctrl-C in our terminal is ours alone, and we may die alone
+                env=self._environment,
+            )
+        self._children[node] = child
+        stat = _stat(child.pid)
+        write_json(folder / "worker.json", {"pid": child.pid, "started": stat.started if stat else 0})
+
+    def kill(self, node: str) -> None:
+        """The whole node at once, ranks and all, as a power cut would."""
+        process = self.find(node)
+        if process is None:
+            return
+        for pid in [*descendants(process.pid), process.pid]:
+            _signal(pid, signal.SIGKILL)
+        child = self._children.pop(node, None)
+        if child is not None:
+            child.wait()
+
+    def terminate(self, node: str) -> None:
+        """Ask the worker to stop its ranks and leave."""
+        process = self.find(node)
+        if process is not None:
+            _signal(process.pid, signal.SIGTERM)
+
+    def wait_gone(self, nodes: tuple[str, ...], seconds: float, hurry: Callable[[], bool]) -> tuple[str, ...]:
+        """Wait until these workers have ended; those that still live after `seconds`, or once `hurry` says so, are
+        returned.
+        """
+        deadline = time.monotonic() + seconds
+        left = nodes
+        while left and time.monotonic() < deadline and not hurry():
+            left = tuple(node for node in left if self.find(node) is not None)
+            if left:
+                time.sleep(0.02)
+        return left
+
+
+def descendants(pid: int) -> list[int]:
+    """Every process below `pid`, the deepest last."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (stat := _stat(int(name))) is not None:
+            children.setdefault(stat.parent, []).append(int(name))
+    found, frontier = [], [pid]
+    while frontier:
+        frontier = [child for parent in frontier for child in children.get(parent, ())]
+        found.extend(frontier)
+    return found
+
+
+def _stat(pid: int) -> _Stat | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = text[text.rindex(")") + 2 :].split()
+    return _Stat(parent=int(fields[1]), state=fields[0], started=int(fields[19]))
+
+
+def _read(path: Path) -> Process | None:
+    try:
+        data = json.loads(path.read_text())
+        return Process(int(data["pid"]), int(data["started"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        log.debug("process %d had ended already", pid)
