@@ -46,14 +46,10 @@ def _of_another_kind(data: object) -> list[Mistake]:
         return [Mistake((), f"found {found(data)}, allowed a TrainingRun (a mapping with apiVersion, kind, ...)")]
     wanted = {"apiVersion": API_VERSION, "kind": KIND}
     return [
-        Mistake((field,), f"found {found(data[field])}, allowed {name}{_near(data[field], name)}")
+        Mistake((field,), f"found {found(data[field])}, allowed {name}")
         for field, name in wanted.items()
         if data.get(field) is not None and data[field] != name
     ]
-
-
-def _near(value: object, name: str) -> str:
-    return f"; did you mean {name}?" if isinstance(value, str) and nearest(value, [name]) else ""
 
 
 def _mistake(error: ErrorDetails) -> Mistake:
@@ -64,13 +60,17 @@ def _mistake(error: ErrorDetails) -> Mistake:
     if error["type"] == "missing":
         return Mistake(at, f"missing, required is {allowed(schema)}")
     value = error["input"]
-    return Mistake(at, f"found {_measured(value, schema)}, allowed {allowed(schema)}{hint(value, schema)}")
+    optional = at and at[-1] not in _schema_at(at[:-1]).get("required", ())
+    advice = "; leave it out for its default" if value is None and optional else hint(value, schema)
+    return Mistake(at, f"found {_measured(value, schema)}, allowed {allowed(schema)}{advice}")
 
 
 def _measured(value: object, schema: Schema) -> str:
-    """What was found, by its size where the size is what is wrong."""
+    """What was found, and what of it is wrong where that does not show."""
     if isinstance(value, str) and len(value) > schema.get("maxLength", len(value)):
         return f"{len(value)} characters"
+    if isinstance(value, str) and "\0" in value:
+        return f"{found(value)} with a zero character"
     return found(value)
 
 

@@ -36,7 +36,7 @@ def found(value: object) -> str:
         return "a mapping" if value else "an empty mapping"
     if isinstance(value, Iterable):
         count = len(list(value))
-        return f"a list of {count} items" if count != 1 else "a list of 1 item"
+        return {0: "an empty list", 1: "a list of 1 item"}.get(count, f"a list of {count} items")
     return f"a {type(value).__name__}"
 
 
@@ -58,8 +58,10 @@ def allowed(schema: Mapping[str, Any]) -> str:
             return f"text{_count(schema, 'minLength', 'maxLength', 'characters')}"
         case "array":
             return f"a list{_count(schema, 'minItems', 'maxItems', 'items')}"
+        case "object" if "required" in schema:
+            return f"a mapping with at least {listed(schema['required'])}"
         case "object" if "properties" in schema:
-            return f"a mapping with {listed(list(schema['properties']))}" if schema["properties"] else "{}"
+            return f"a mapping of {listed(list(schema['properties']))}" if schema["properties"] else "{}"
         case "object":
             return f"a mapping{_count(schema, 'minProperties', 'maxProperties', 'entries')} from names to text"
     return "another value"
@@ -67,10 +69,10 @@ def allowed(schema: Mapping[str, Any]) -> str:
 
 def hint(value: object, schema: Mapping[str, Any]) -> str:
     """The most likely repair, as a clause to append, or nothing."""
-    if value is None:
-        return "; leave the field out for its default"
     if isinstance(value, bool | int | float) and schema.get("type") == "string" and "enum" not in schema:
-        return f"; write it in quotes, {json.dumps(str(value).lower())}" if ALLOWED not in schema else ""
+        # Of a float the digits as written are gone (1.10 is 1.1 by now).
+        shown = "" if isinstance(value, float) else f", {json.dumps(str(value).lower())}"
+        return f"; write it in quotes{shown}" if ALLOWED not in schema else ""
     if isinstance(value, float) and value.is_integer() and schema.get("type") == "integer" and abs(value) < 1e18:
         return f"; write {int(value)}"
     choices = [choice for choice in schema.get("enum", []) if isinstance(choice, str)]

@@ -65,7 +65,8 @@ def _no_manifest(text: str, line: int = 0) -> BadManifest:
 def _syntax(error: yaml.MarkedYAMLError) -> BadManifest:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-    problem = escaped(error.problem or error.context or "cannot be read", 200)
+    # PyYAML has escaped what it quotes from the file.
+    problem = escaped(error.problem or error.context or "cannot be read", 200).replace("\\\\", "\\")
     advice = "; indent with spaces" if "'\\t'" in (error.problem or "") else ""
     return _no_manifest(f"line {line}, column {column}: not valid YAML: {problem}{advice}", line)
 
