@@ -1,0 +1,48 @@
+"""Our cluster environment for JAX: it makes `jax.distributed.initialize()` work without arguments.
+
+The one file that imports JAX, loaded inside a rank once JAX itself was imported. JAX takes the first environment in its
+list that is present, and its Kubernetes one would win on a cluster, so ours goes to the front
+(`jax/_src/clusters/cluster.py`, the same in 0.10.2 and 0.12.0). JAX has no public way to register one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from jax._src.clusters import ClusterEnv
+
+from supervisor.wire import contract
+
+
+class MarinSupCluster(ClusterEnv):  # type: ignore[no-untyped-call]
+    name = "marin-sup"
+
+    @classmethod
+    def is_env_present(cls) -> bool:
+        return contract.ENV_CONTRACT in os.environ and contract.ENV_NUM_PROCESSES in os.environ
+
+    @classmethod
+    def get_coordinator_address(cls, timeout_secs: int | None, override_coordinator_port: str | None = None) -> str:
+        return os.environ[contract.ENV_COORDINATOR]
+
+    @classmethod
+    def get_process_count(cls) -> int:
+        return int(os.environ[contract.ENV_NUM_PROCESSES])
+
+    @classmethod
+    def get_process_id(cls) -> int:
+        return int(os.environ[contract.ENV_PROCESS_ID])
+
+    @classmethod
+    def get_local_process_id(cls) -> int | None:
+        """The rank's one device where a node has several ranks; None lets the only rank see them all."""
+        ranks_per_node = json.loads(os.environ[contract.ENV_LAYOUT])["ranksPerNode"]
+        return int(os.environ[contract.ENV_SLOT]) if ranks_per_node > 1 else None
+
+
+def register() -> None:
+    """Put ours first. Raises AttributeError when JAX has no such list any more."""
+    known = ClusterEnv._cluster_types
+    known.remove(MarinSupCluster)
+    known.insert(0, MarinSupCluster)

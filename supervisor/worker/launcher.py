@@ -1,0 +1,153 @@
+"""The first thing that runs in a rank: `python -m supervisor.worker.launcher FD PARENT`.
+
+It ties the process to its worker, reads the assignment (JSON) from the descriptor FD, sets the environment, registers
+our cluster environment for when JAX is imported, and then becomes the trainer. It imports nothing that the trainer
+could miss or mind.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import runpy
+import signal
+import sys
+import threading
+import time
+import traceback
+from typing import Any, NoReturn
+
+from supervisor.wire import contract
+from supervisor.worker.after_import import after_import
+from supervisor.worker.descendants import set_death_signal
+from supervisor.worker.peer_failure import peer_failure
+
+LINGER_SECONDS = 10.0  # after a failure was said, how long atexit (JAX's shutdown barrier waits 300 s) may take
+
+
+def main() -> NoReturn:
+    descriptor, parent = int(sys.argv[1]), int(sys.argv[2])
+    set_death_signal(signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(contract.EXIT_RESTART)  # the worker died before the death signal was set
+    with os.fdopen(descriptor, "rb") as file:
+        assignment = json.load(file)
+    os.environ.clear()
+    os.environ.update(assignment["environment"])
+    _put_last(assignment["root"])
+    trainer = assignment["trainer"]
+    if trainer["command"]:
+        _become(trainer["command"])
+    after_import("jax._src.clusters", _register_with_jax)
+    _preload(trainer["preload"])
+    _run(trainer["module"], trainer["args"])
+
+
+def _put_last(root: str) -> None:
+    """The trainer's own packages win over ours."""
+    inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if root in sys.path[1:] and root not in inherited:
+        sys.path.remove(root)
+        sys.path.append(root)
+
+
+def _become(command: list[str]) -> NoReturn:
+    """The death signal stays in force across exec."""
+    try:
+        os.execvpe(command[0], command, os.environ)
+    except OSError as error:
+        _refuse(f"trainer.command: {command[0]!r} cannot be started: {error.strerror}")
+
+
+def _preload(modules: list[str]) -> None:
+    for name in modules:
+        if not _exists(name):
+            _refuse(f"trainer.preload: there is no module {name!r} for {sys.executable}")
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # noqa: BLE001 (whatever the trainer raises ends this process)
+            _fail(error)
+
+
+def _run(module: str, arguments: list[str]) -> NoReturn:
+    if not _exists(module):
+        _refuse(f"trainer.module: there is no module {module!r} for {sys.executable}; searched {sys.path}")
+    sys.argv = [module, *arguments]
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as exit:
+        if exit.code not in (None, 0):
+            _limit_the_rest(exit.code if isinstance(exit.code, int) else 1)
+        raise
+    except Exception as error:  # noqa: BLE001 (whatever the trainer raises ends this process)
+        _fail(error)
+    sys.exit(contract.EXIT_DONE)
+
+
+def _exists(name: str) -> bool:
+    """Whether `name` can be found. An error inside a parent package shows when it is imported, as any error does."""
+    try:
+        found = importlib.util.find_spec(name)
+        if found is not None and found.submodule_search_locations is not None:
+            return found.origin is not None or found.loader is not None
+        return found is not None
+    except ModuleNotFoundError as error:
+        return error.name is None or not (name == error.name or name.startswith(error.name + "."))
+    except Exception:  # noqa: BLE001 (a parent package that raises exists; its import will say so)
+        return True
+
+
+def _refuse(sentence: str) -> NoReturn:
+    print(f"marin-sup: {sentence}", file=sys.stderr, flush=True)
+    os._exit(contract.EXIT_CONFIG)
+
+
+def _fail(error: BaseException) -> NoReturn:
+    """Say what happened and leave at once: atexit might wait for peers that wait for us."""
+    traceback.print_exception(type(error), error, error.__traceback__)
+    reason = peer_failure(error)
+    if reason is not None:
+        _alarm({"event": "alarm", "kind": "peer-failed", "message": reason, "time": time.time()})
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(contract.EXIT_PROGRAM if reason is None else contract.EXIT_RESTART)
+
+
+def _alarm(event: dict[str, Any]) -> None:
+    try:
+        pipe = os.open(os.environ[contract.ENV_EVENTS], os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
+        os.write(pipe, json.dumps(event).encode() + b"\n")
+        os.close(pipe)
+    except (OSError, KeyError) as error:
+        print(f"marin-sup: the peer's failure could not be reported: {error!r}", file=sys.stderr)
+
+
+def _limit_the_rest(code: int) -> None:
+    """The exit code is settled; only what runs at exit may still block, and that is given a bound."""
+
+    def leave() -> None:
+        time.sleep(LINGER_SECONDS)
+        print(f"marin-sup: the exit was still blocked after {LINGER_SECONDS:.0f} s, leaving", file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(code & 0xFF)
+
+    threading.Thread(target=leave, name="marin-sup-exit", daemon=True).start()
+
+
+def _register_with_jax() -> None:
+    try:
+        from supervisor.worker.jax_cluster import register
+
+        register()
+    except (ImportError, AttributeError) as error:
+        print(
+            "marin-sup: this JAX has changed its cluster environments, jax.distributed.initialize() needs its "
+            f"arguments: {error}",
+            file=sys.stderr,
+        )
+
+
+if __name__ == "__main__":
+    main()

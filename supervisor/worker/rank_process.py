@@ -1,0 +1,240 @@
+"""One rank: started once, drained, told to stop, its end kept until it was reported. For the main thread alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from supervisor.wire.contract import (
+    EXIT_CONFIG,
+    EXIT_SYSTEM,
+    RankPaths,
+    control_object,
+    rank_environment,
+    replace_json,
+    trainer_problem,
+)
+from supervisor.wire.events import Rejected, parse_event
+from supervisor.wire.messages import Control, ExitReport, GangOrder, RankAssignment, RankReport
+from supervisor.wire.news import URGENT_EVENTS
+from supervisor.worker.descendants import kill_session
+from supervisor.worker.event_pipe import EventPipe
+from supervisor.worker.output import OutputLog
+from supervisor.worker.program import launch, rank_base_environment
+from supervisor.worker.spool import EventSpool
+
+TURN_BYTES = 64 << 10  # read from one pipe before the others get their turn
+LAST_BYTES = 1 << 20  # read of each pipe after the rank's end, should a survivor still write
+MAX_STEP = 1 << 53
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a rank is given by its worker. `news(urgent)`: something to report."""
+
+    workdir: Path
+    selector: selectors.BaseSelector
+    spool: EventSpool
+    news: Callable[[bool], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    code: int | None
+    signal: int | None
+    by_us: bool
+    at: float  # monotonic seconds
+    tail: str
+
+
+class RankProcess:
+    def __init__(self, order: GangOrder, assignment: RankAssignment, directory: Path, around: Surroundings) -> None:
+        self.assignment = assignment
+        self.pid: int | None = None
+        self.ended: _Ended | None = None
+        self._order = order
+        self._paths = RankPaths(directory)
+        self._around = around
+        self._stopping = False
+        self._kill_at: float | None = None
+        self._seen_event = False
+        self._phase = ""
+        self._entered = self._completed = self._rejected = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output: OutputLog | None = None
+        self._events: EventPipe | None = None
+        self._output_pipe = -1
+
+    def start(self, now: float) -> None:
+        """Start the process; what prevents it becomes an exit with a sentence as its last words."""
+        if self.ended is not None:
+            return
+        if problem := trainer_problem(self._order.trainer):
+            self._never_started(problem, EXIT_CONFIG, now)
+            return
+        try:
+            self._paths.directory.mkdir(parents=True)
+            self._output = OutputLog(self._paths.output)
+            self._events = EventPipe(self._paths.events)
+            replace_json(self._paths.plan, self._order.plan)
+            self.control(self._order.control)
+            self._spawn()
+        except OSError as error:
+            missing = isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError)
+            self._never_started(f"the rank cannot be started: {error}", EXIT_CONFIG if missing else EXIT_SYSTEM, now)
+
+    def control(self, control: Control) -> None:
+        """Raises OSError."""
+        replace_json(self._paths.control, control_object(control, self.assignment.rank))
+
+    def terminate(self, now: float, grace_ms: int) -> None:
+        """TERM now, KILL after the grace; a shorter grace than the one that runs takes its place."""
+        if self.ended is not None:
+            return
+        kill_at = now + grace_ms / 1000
+        self._kill_at = kill_at if self._kill_at is None else min(self._kill_at, kill_at)
+        if self.pid is None:
+            self._stopping = True
+            self._never_started("stopped before it was started", None, now)
+        elif not self._stopping:
+            self._stopping = True
+            os.kill(self.pid, signal.SIGTERM)
+
+    def escalate(self, now: float) -> float | None:
+        """KILL if the grace is over. Returns when to look again (monotonic seconds), None for never."""
+        if self.ended is not None or self.pid is None or self._kill_at is None:
+            return None
+        if now < self._kill_at:
+            return self._kill_at
+        os.kill(self.pid, signal.SIGKILL)  # its session follows when it has been reaped
+        self._kill_at = None
+        return None
+
+    def reaped(self, status: int, now: float) -> None:
+        """The process has ended with this wait status: end what it left, and read what it said last."""
+        assert self.pid is not None
+        kill_session(self.pid)
+        self._drain(self._read_output)
+        self._drain(self._read_events)
+        code = os.waitstatus_to_exitcode(status)
+        if self._process is not None:
+            self._process.returncode = code  # reaped by us; Popen must not wait for the id again
+        self._end(code if code >= 0 else None, -code if code < 0 else None, now)
+
+    def report(self, now: float) -> RankReport:
+        ended = self.ended
+        state = "exited" if ended else "running" if self._seen_event else "starting"
+        return RankReport(
+            rank=self.assignment.rank,
+            state=state,
+            pid=self.pid,
+            phase=self._phase,
+            entered=self._entered,
+            completed=self._completed,
+            output_bytes=self._output.total_bytes if self._output else 0,
+            rejected_events=self._rejected + (self._events.too_long if self._events else 0),
+            exit=ExitReport(ended.code, ended.signal, ended.by_us, int((now - ended.at) * 1000), ended.tail)
+            if ended
+            else None,
+        )
+
+    def _spawn(self) -> None:
+        trainer = self._order.trainer
+        environment = {
+            **rank_base_environment(self._around.workdir),
+            **trainer.environment,
+            **rank_environment(self._order, self.assignment, self._paths),
+        }
+        self._output_pipe, write_end = os.pipe()
+        os.set_blocking(self._output_pipe, False)
+        try:
+            self._process = launch(dataclasses.asdict(trainer), environment, trainer.working_directory, write_end)
+        finally:
+            os.close(write_end)
+        self.pid = self._process.pid
+        assert self._events is not None
+        self._around.selector.register(self._output_pipe, selectors.EVENT_READ, self._read_output)
+        self._around.selector.register(self._events.descriptor, selectors.EVENT_READ, self._read_events)
+        self._around.news(True)
+
+    def _read_output(self) -> int:
+        """Returns how much was read: 0 when there was nothing."""
+        assert self._output is not None
+        try:
+            data = os.read(self._output_pipe, TURN_BYTES)
+        except BlockingIOError:
+            return 0
+        if not data:  # all writers have closed it; the process may live on
+            self._around.selector.unregister(self._output_pipe)
+            return 0
+        self._output.append(data)
+        return len(data)
+
+    def _read_events(self) -> int:
+        assert self._events is not None
+        size, lines = self._events.read(TURN_BYTES)
+        for line in lines:
+            self._take_event(line)
+        self._around.spool.flush()
+        return size
+
+    def _drain(self, read: Callable[[], int]) -> None:
+        left = LAST_BYTES
+        while left > 0 and (size := read()):
+            left -= size
+
+    def _take_event(self, line: bytes) -> None:
+        event = parse_event(line)
+        if isinstance(event, Rejected) or not self._is_of_this_attempt(event):
+            self._rejected += 1
+            self._around.news(False)
+            return
+        urgent = not self._seen_event or event["event"] in URGENT_EVENTS
+        self._seen_event = True
+        if event["event"] == "phase":
+            self._phase = event["phase"]
+        if event["event"] == "step" and event["step"] < MAX_STEP:
+            urgent |= self._note_step(event)
+        self._around.spool.append(self._order.number, self.assignment.rank, event)
+        self._around.news(urgent)
+
+    def _note_step(self, event: dict[str, Any]) -> bool:
+        """Returns whether it is the first one completed."""
+        step: int = event["step"]
+        completed = event["state"] == "completed"
+        first: bool = completed and self._completed == 0
+        self._entered = max(self._entered, step)
+        if completed:
+            self._completed = max(self._completed, step)
+        return first
+
+    def _is_of_this_attempt(self, event: dict[str, Any]) -> bool:
+        """A rank commits checkpoints of its own attempt alone; an alarm may mean an older one."""
+        return event["event"] != "checkpoint" or event["attempt"] == self._order.number
+
+    def _never_started(self, sentence: str, code: int | None, now: float) -> None:
+        if self._output is not None:
+            self._output.note(sentence)
+        self._end(code, None, now, sentence)
+
+    def _end(self, code: int | None, number: int | None, now: float, sentence: str = "") -> None:
+        tail = self._output.tail() if self._output else sentence
+        self.ended = _Ended(code, number, self._stopping, now, tail)
+        selector = self._around.selector
+        for descriptor in (self._output_pipe, self._events.descriptor if self._events else -1):
+            if descriptor >= 0 and descriptor in selector.get_map():
+                selector.unregister(descriptor)
+        if self._output_pipe >= 0:
+            os.close(self._output_pipe)
+        if self._events:
+            self._events.close()
+        if self._output:
+            self._output.close()
+        self._around.news(True)

@@ -1,0 +1,129 @@
+"""The tasks that the newest order names: each done once per id, in a process of its own, its result kept on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from supervisor.wire.codec import Malformed, decode, encode
+from supervisor.wire.contract import replace_json
+from supervisor.wire.messages import TaskOrder, TaskResult
+from supervisor.wire.text import printable_lines
+from supervisor.worker.descendants import kill_session
+from supervisor.worker.program import rank_base_environment, start_task
+
+AT_ONCE = 2
+MAX_RESULT_BYTES = 3 << 20  # two of them and a batch of events fit in one report
+
+
+@dataclass(slots=True)
+class _Running:
+    order: TaskOrder
+    process: subprocess.Popen[bytes]
+
+
+class Tasks:
+    def __init__(self, workdir: Path, news: Callable[[bool], None]) -> None:
+        self._workdir = workdir
+        self._directory = workdir / "tasks"
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._news = news
+        self._ordered: dict[str, TaskOrder] = {}
+        self._running: dict[int, _Running] = {}  # by pid
+        self._results: dict[str, TaskResult] = {}
+
+    @property
+    def pids(self) -> set[int]:
+        return set(self._running)
+
+    def follow(self, ordered: tuple[TaskOrder, ...]) -> None:
+        """A task that is no longer named is ended and its result forgotten."""
+        self._ordered = {task.id: task for task in ordered}
+        for pid, running in self._running.items():
+            if running.order.id not in self._ordered:
+                kill_session(pid)
+        self._results = {name: result for name, result in self._results.items() if name in self._ordered}
+        for task in ordered:
+            if task.id not in self._results and (known := self._kept_result(task)):
+                self._results[task.id] = known
+        named = {_file_name(name) for name in self._ordered}
+        for path in self._directory.iterdir():
+            if path.name.partition(".")[0] not in named:
+                path.unlink(missing_ok=True)
+
+    def advance(self) -> None:
+        """Start what may start."""
+        busy = {running.order.id for running in self._running.values()}
+        for name, order in self._ordered.items():
+            if len(self._running) >= AT_ONCE:
+                return
+            if name not in self._results and name not in busy:
+                self._start(order)
+
+    def reaped(self, pid: int, status: int) -> bool:
+        """Whether the process that ended was a task."""
+        running = self._running.pop(pid, None)
+        if running is None:
+            return False
+        kill_session(pid)
+        running.process.returncode = os.waitstatus_to_exitcode(status)
+        order = running.order
+        if order.id in self._ordered:
+            self._results[order.id] = self._kept_result(order) or self._failed(order, running.process.returncode)
+            self._news(True)
+        return True
+
+    def stop_all(self) -> None:
+        self._ordered = {}
+        for pid in self._running:
+            kill_session(pid)
+
+    def results(self) -> tuple[TaskResult, ...]:
+        return tuple(self._results.values())
+
+    def _start(self, order: TaskOrder) -> None:
+        try:
+            replace_json(self._path(order, "order"), encode(order))
+            with self._path(order, "log").open("wb") as log:
+                arguments = [str(self._path(order, "order")), str(self._path(order, "result"))]
+                process = start_task(arguments, rank_base_environment(self._workdir), log.fileno())
+        except OSError as error:
+            self._results[order.id] = TaskResult(order.id, order.kind, False, error=f"it cannot be started: {error}")
+            self._news(True)
+            return
+        self._running[process.pid] = _Running(order, process)
+
+    def _kept_result(self, order: TaskOrder) -> TaskResult | None:
+        path = self._path(order, "result")
+        try:
+            if path.stat().st_size > MAX_RESULT_BYTES:
+                error = f"the result is larger than {MAX_RESULT_BYTES} bytes"
+                return TaskResult(order.id, order.kind, False, error=error)
+            return decode(TaskResult, json.loads(path.read_bytes()))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, Malformed) as error:
+            print(f"worker: {path}: the task is done again: {error}", file=sys.stderr)
+            return None
+
+    def _failed(self, order: TaskOrder, code: int) -> TaskResult:
+        try:
+            words = printable_lines(self._path(order, "log").read_bytes()[-4096:], 1000)
+        except OSError as error:
+            words = str(error)
+        ended = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return TaskResult(order.id, order.kind, False, error=f"its process ended with {ended}: {words}")
+
+    def _path(self, order: TaskOrder, suffix: str) -> Path:
+        return self._directory / f"{_file_name(order.id)}.{suffix}"
+
+
+def _file_name(identifier: str) -> str:
+    """Whatever an id holds, its name stays in the directory."""
+    return hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:32]
