@@ -116,8 +116,8 @@ class Agent:
             if rank is not None:
                 rank.reaped(status, now)
                 ended = True
-            else:
-                self._tasks.reaped(pid, status)  # or an orphan that came to us and needs no more than this
+            else:  # a task, or an orphan that came to us and needs no more than this
+                ended |= self._tasks.reaped(pid, status)
         if ended:
             self._kill_strays()
 

@@ -172,7 +172,7 @@ class RankProcess:
         except BlockingIOError:
             return 0
         if not data:  # all writers have closed it; the process may live on
-            self._around.selector.unregister(self._output_pipe)
+            self._unregister(self._output_pipe)
             return 0
         self._output.append(data)
         return len(data)
@@ -217,7 +217,7 @@ class RankProcess:
 
     def _is_of_this_attempt(self, event: dict[str, Any]) -> bool:
         """A rank commits checkpoints of its own attempt alone; an alarm may mean an older one."""
-        return event["event"] != "checkpoint" or event["attempt"] == self._order.number
+        return bool(event["event"] != "checkpoint" or event["attempt"] == self._order.number)
 
     def _never_started(self, sentence: str, code: int | None, now: float) -> None:
         if self._output is not None:
@@ -227,14 +227,16 @@ class RankProcess:
     def _end(self, code: int | None, number: int | None, now: float, sentence: str = "") -> None:
         tail = self._output.tail() if self._output else sentence
         self.ended = _Ended(code, number, self._stopping, now, tail)
-        selector = self._around.selector
-        for descriptor in (self._output_pipe, self._events.descriptor if self._events else -1):
-            if descriptor >= 0 and descriptor in selector.get_map():
-                selector.unregister(descriptor)
         if self._output_pipe >= 0:
+            self._unregister(self._output_pipe)
             os.close(self._output_pipe)
         if self._events:
+            self._unregister(self._events.descriptor)
             self._events.close()
         if self._output:
             self._output.close()
         self._around.news(True)
+
+    def _unregister(self, descriptor: int) -> None:
+        if descriptor in self._around.selector.get_map():
+            self._around.selector.unregister(descriptor)
