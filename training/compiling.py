@@ -1,28 +1,138 @@
-"""Compiling ahead of the first step: one program for fresh and resumed runs, and the time it takes."""
+"""Compiling ahead of the first step, and keeping the program: a restarted rank neither traces nor compiles.
+
+JAX's own persistent cache serves rank 0 alone on CPU (the key holds a fingerprint of the topology that differs between processes,
+and only process 0 writes; jax 0.10.2), and needs the program traced first. So the finished program lies in the cache directory,
+under a name made of all that determines it. Rank 0 compiles and tells the others; those that cannot read its file compile, too.
+A program is code: the directory must be as trusted as the sources.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import pickle
 import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
+from jax.experimental import serialize_executable
+
+from training.config import Config
+from training.contract import Contract
+from training.gang import hear_from_leader, tell_gang
 
 # Measured with jax 0.10.2 on 2 cores for configs/tiny.yaml: 3.0 s instead of 9.5 s. Matrix products are library calls either way.
 FAST_ON_CPU = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+_PLACE = (
+    "JAX_COORDINATOR_ADDRESS",
+    "JAX_PARTITION_INDEX",
+    "JAX_SLICE_INDEX",
+    "JAX_COMPILATION_CACHE_DIR",
+)  # no part of a program
 
 
-def compile_ahead(function: Any, *shapes: Any, how: str) -> Any:
-    """Compile a jitted function for arguments of these shapes and shardings; the result accepts no others.
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """Compiles for one rank of one attempt."""
 
-    `how` is device.compile of the configuration; `fast` means something on CPU alone.
-    """
-    lowered = function.lower(*shapes)
-    if how != "fast" or jax.default_backend() != "cpu":
-        return lowered.compile()
+    config: Config
+    contract: Contract
+
+    def compile(self, name: str, function: Any, *shapes: Any) -> Any:
+        """The program of a jitted `function` for arguments of these shapes and shardings; it accepts no others.
+
+        Collective: every rank of the gang asks for the same names in the same order.
+        """
+        if self.contract.cache is None:
+            return self._compile(function, shapes)
+        path = self.contract.cache / "programs" / f"{name}-{self._key()}.bin"
+        if self.contract.process_id != 0:
+            hear_from_leader(f"program/{name}")
+            return _load(path) or self._compile(function, shapes)
+        program = _load(path)
+        if program is None:
+            program = self._compile(function, shapes)
+            _store(path, program)
+        tell_gang(f"program/{name}")
+        return program
+
+    def _compile(self, function: Any, shapes: tuple[Any, ...]) -> Any:
+        lowered = function.lower(*shapes)
+        if self.config.device.compile != "fast" or jax.default_backend() != "cpu":
+            return lowered.compile()
+        try:
+            return lowered.compile(compiler_options=FAST_ON_CPU)
+        except jax.errors.JaxRuntimeError as error:
+            if "option" not in str(error):
+                raise
+            print(
+                f"device.compile: fast is unknown to this XLA ({error}); compiling as for `best`",
+                file=sys.stderr,
+                flush=True,
+            )
+            return lowered.compile()
+
+    def _key(self) -> str:
+        """Of sources, versions, configuration, layout, device, and the variables that JAX and XLA read."""
+        device = jax.devices()[0]
+        determining = {
+            "config": asdict(self.config) | {"steps": None, "seed": None},  # inputs of the program
+            "layout": asdict(self.contract.layout),
+            "device": [device.platform, device.device_kind, _processor() if device.platform == "cpu" else ""],
+            "versions": [sys.version, jax.__version__, jax.lib.__version__],
+            "environment": _environment(os.environ),
+            "sources": _sources(),
+        }
+        return hashlib.sha256(json.dumps(determining, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _environment(environment: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value for name, value in environment.items() if name.startswith(("JAX_", "XLA_")) and name not in _PLACE
+    }
+
+
+def _sources() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _processor() -> str:
+    """What the processor can do: a program for another one may die of an illegal instruction."""
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        lines = {line for line in file if line.startswith(("flags", "Features", "model name"))}
+    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
+
+
+def _store(path: Path, program: Any) -> None:
+    """Write atomically, a checksum first. A full disk costs the next start its time, not this one its run."""
+    payload = pickle.dumps(serialize_executable.serialize(program))
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        return lowered.compile(compiler_options=FAST_ON_CPU)
-    except jax.errors.JaxRuntimeError as error:
-        if "option" not in str(error):
-            raise
-        print(f"device.compile: fast is unknown to this XLA ({error}); compiling as for `best`", file=sys.stderr, flush=True)
-        return lowered.compile()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_bytes(hashlib.sha256(payload).digest() + payload)
+        unfinished.replace(path)
+    except OSError as error:
+        print(f"the compiled program is not kept ({error}); the next start compiles again", file=sys.stderr, flush=True)
+
+
+def _load(path: Path) -> Any | None:
+    """The program in `path`; None where there is none, or one that is damaged or refused by this JAX."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    if hashlib.sha256(content[32:]).digest() != content[:32]:
+        print(f"{path}: damaged, compiling again", file=sys.stderr, flush=True)
+        return None
+    try:
+        return serialize_executable.deserialize_and_load(*pickle.loads(content[32:]))
+    except Exception as error:  # noqa: BLE001  whatever it is, compiling mends it
+        print(f"{path}: refused ({error}), compiling again", file=sys.stderr, flush=True)
+        return None

@@ -104,7 +104,9 @@ class Evaluation:
 @dataclass(frozen=True, slots=True)
 class Device:
     peak: Positive | Annotated[str, OneOf(("measure",))] | None = None  # FLOP/s of one device; null: unknown
-    compile: Annotated[str, OneOf(("best", "fast"))] = "best"  # fast: code that runs slower and compiles in a third of the time (CPU)
+    compile: Annotated[str, OneOf(("best", "fast"))] = (
+        "best"  # fast: code that runs slower and compiles in a third of the time (CPU)
+    )
     memory_bytes: Count | None = None  # refuse layouts that need more; null: no bound
 
 
@@ -149,7 +151,9 @@ def _read(name: str) -> dict[str, Any]:
             text = file.read(CONFIG_BYTES_MAX + 1)
     except OSError as error:
         near = "".join(f"; did you mean {n!r}?" for n in get_close_matches(name, named, 1))
-        raise ConfigError(f"--config {name}: cannot read {path} ({error.strerror}); named configs: {', '.join(named)}{near}") from error
+        raise ConfigError(
+            f"--config {name}: cannot read {path} ({error.strerror}); named configs: {', '.join(named)}{near}"
+        ) from error
     if len(text) > CONFIG_BYTES_MAX:
         raise ConfigError(f"--config {name}: larger than {CONFIG_BYTES_MAX} bytes")
     try:
@@ -157,7 +161,9 @@ def _read(name: str) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"--config {name}: not YAML: {error}") from error
     if not isinstance(tree, dict):
-        raise ConfigError(f"--config {name}: found {_show(tree)}, allowed a mapping with {', '.join(f.name for f in fields(Config))}")
+        raise ConfigError(
+            f"--config {name}: found {_show(tree)}, allowed a mapping with {', '.join(f.name for f in fields(Config))}"
+        )
     return tree
 
 
@@ -179,7 +185,9 @@ def _apply(tree: dict[str, Any], setting: str) -> None:
 def _build(kind: Any, tree: Any, path: str, problems: list[str]) -> Any:
     """Make a `kind` of `tree`; mistakes are added to `problems`, and then the result is not to be used."""
     if not isinstance(tree, dict):
-        problems.append(f"{path}: found {_show(tree)}, allowed a mapping with {', '.join(f.name for f in fields(kind))}")
+        problems.append(
+            f"{path}: found {_show(tree)}, allowed a mapping with {', '.join(f.name for f in fields(kind))}"
+        )
         return None
     prefix = f"{path}." if path else ""
     known = {f.name: f for f in fields(kind)}
@@ -205,7 +213,9 @@ def _value(hint: Any, found: Any, path: str, problems: list[str]) -> Any:
         if _fits(choice, found):
             return float(found) if _base(choice) is float else found
     near = get_close_matches(str(found), [n for c in _choices(hint) for n in _names(c)], 1)
-    problems.append(f"{path}: found {_show(found)}, allowed {_allowed(hint)}" + "".join(f"; did you mean {n!r}?" for n in near))
+    problems.append(
+        f"{path}: found {_show(found)}, allowed {_allowed(hint)}" + "".join(f"; did you mean {n!r}?" for n in near)
+    )
     return None
 
 
@@ -271,8 +281,14 @@ def _contradictions(config: Config) -> list[str]:
     """Fields that are right alone and wrong together."""
     model = config.model
     rules = (
-        (model.heads % model.key_value_heads, f"model.key_value_heads: found {model.key_value_heads}, allowed a divisor of model.heads ({model.heads})"),
-        (model.head_width % 2, f"model.head_width: found {model.head_width}, allowed an even number (RoPE turns pairs)"),
+        (
+            model.heads % model.key_value_heads,
+            f"model.key_value_heads: found {model.key_value_heads}, allowed a divisor of model.heads ({model.heads})",
+        ),
+        (
+            model.head_width % 2,
+            f"model.head_width: found {model.head_width}, allowed an even number (RoPE turns pairs)",
+        ),
         (
             model.experts_per_token > model.experts,
             f"model.experts_per_token: found {model.experts_per_token}, allowed at most model.experts ({model.experts})",

@@ -133,7 +133,9 @@ def read_plan(path: Path) -> Plan:
         raise ConfigError(f"MARIN_SUP_PLAN ({path}).version: found {found.get('version')!r}, allowed 1")
     seconds = found.get("checkpointEverySeconds")
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0):
-        raise ConfigError(f"MARIN_SUP_PLAN ({path}).checkpointEverySeconds: found {seconds!r}, allowed a number above 0")
+        raise ConfigError(
+            f"MARIN_SUP_PLAN ({path}).checkpointEverySeconds: found {seconds!r}, allowed a number above 0"
+        )
     return Plan(
         token_budget=_integer_or_none(found, "tokenBudget", path),
         checkpoint_every_steps=_integer_or_none(found, "checkpointEverySteps", path),

@@ -50,7 +50,9 @@ class Corpus:
         except OSError as error:
             raise DataError(f"{self.files[index]}: cannot be read any more: {error.strerror}") from error
         if len(found) != length:
-            raise DataError(f"{self.files[index]}: became shorter while training; data files must not change during a run")
+            raise DataError(
+                f"{self.files[index]}: became shorter while training; data files must not change during a run"
+            )
         return found
 
 
@@ -96,7 +98,9 @@ def open_batches(paths: tuple[Path, ...], data: Data, seed: int) -> Batches:
     if batches.heldout_windows < 1:
         needed = data.sequence * data.heldout_every + 1
         named = ", ".join(str(p) for p in paths) or "the default text"
-        raise DataError(f"{named}: {corpus.bytes} bytes of text, at least {needed} are needed for one held-out window; give more with --data")
+        raise DataError(
+            f"{named}: {corpus.bytes} bytes of text, at least {needed} are needed for one held-out window; give more with --data"
+        )
     return batches
 
 
@@ -107,7 +111,11 @@ def text_files(paths: tuple[Path, ...]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = (p for p in sorted(path.rglob("*")) if not any(part.startswith(".") for part in p.relative_to(path).parts))
+            inside = (
+                p
+                for p in sorted(path.rglob("*"))
+                if not any(part.startswith(".") for part in p.relative_to(path).parts)
+            )
             found.extend(p for p in inside if p.is_file())
         elif path.exists():
             found.append(path)
@@ -124,7 +132,9 @@ def _standard_library() -> list[Path]:
     skipped = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "__pycache__"}
     found = [p for p in sorted(root.rglob("*.py")) if skipped.isdisjoint(p.relative_to(root).parts)]
     if not found:
-        raise DataError(f"{root}: this Python has no sources of its standard library; name text files or folders with --data")
+        raise DataError(
+            f"{root}: this Python has no sources of its standard library; name text files or folders with --data"
+        )
     return found
 
 

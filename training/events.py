@@ -30,9 +30,13 @@ class Events:
         """Write one event, stamped with this rank's clock."""
         if self._descriptor is None:
             return
-        line = json.dumps({"time": time.time(), **_clean(event)}, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        line = (
+            json.dumps({"time": time.time(), **_clean(event)}, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        )
         if len(line) > LINE_BYTES_MAX:
-            raise ValueError(f"an event of kind {event.get('event')!r} has {len(line)} bytes, at most {LINE_BYTES_MAX} are allowed")
+            raise ValueError(
+                f"an event of kind {event.get('event')!r} has {len(line)} bytes, at most {LINE_BYTES_MAX} are allowed"
+            )
         with self._lock:
             self._write(line)
 
@@ -49,7 +53,9 @@ class Events:
 
     def alarm(self, kind: str, message: str, attempt: int | None = None, step: int | None = None) -> None:
         where = {"attempt": attempt, "step": step}
-        self.emit({"event": "alarm", "kind": kind, "message": message} | {k: v for k, v in where.items() if v is not None})
+        self.emit(
+            {"event": "alarm", "kind": kind, "message": message} | {k: v for k, v in where.items() if v is not None}
+        )
 
 
 def _clean(value: Any) -> Any:

@@ -45,4 +45,7 @@ def flops_per_token(config: Config) -> float:
     capacity pads, norms, softmax and the optimizer are not counted.
     """
     model = config.model
-    return 6.0 * count_parameters(model).active + 12.0 * model.layers * model.heads * model.head_width * config.data.sequence
+    return (
+        6.0 * count_parameters(model).active
+        + 12.0 * model.layers * model.heads * model.head_width * config.data.sequence
+    )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 import jax
+from jax._src import distributed
 
 from training.contract import Contract
 
+LEADER_DEADLINE_SECONDS = 3600  # the supervisor's own deadline for the phase comes first
 HEARTBEAT_SECONDS = 60  # a backstop; the supervisor sees a lost process in milliseconds
 
 _PEER_FAILED = re.compile(
@@ -41,6 +43,18 @@ def leave(contract: Contract) -> None:
     """Wait for the others, so that rank 0 and its coordination service do not go first. Only after success."""
     if contract.processes > 1:
         jax.distributed.shutdown()
+
+
+def tell_gang(key: str) -> None:
+    """Rank 0 says that `key` has happened. JAX has no public name for its coordination service's client."""
+    client = distributed.global_state.client
+    if client is not None:
+        client.key_value_set(key, "done")
+
+
+def hear_from_leader(key: str) -> None:
+    """Wait until rank 0 has said `key`. Raises JaxRuntimeError when it died."""
+    distributed.global_state.client.blocking_key_value_get(key, LEADER_DEADLINE_SECONDS * 1000)
 
 
 def is_peer_failure(error: BaseException) -> bool:

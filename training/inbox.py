@@ -38,5 +38,7 @@ def unpack_inbox(total: np.ndarray) -> Heard:
 
 def checksum_rows(ids: Iterable[int], rows: np.ndarray) -> int:
     """Sum modulo 2**32 of crc32(row, id) over rows [n, tokens]: the same for the same samples however they are split."""
-    sums = (zlib.crc32(row.astype("<i4").tobytes(), zlib.crc32(str(i).encode())) for i, row in zip(ids, rows, strict=True))
+    sums = (
+        zlib.crc32(row.astype("<i4").tobytes(), zlib.crc32(str(i).encode())) for i, row in zip(ids, rows, strict=True)
+    )
     return sum(sums) % 2**32

@@ -29,7 +29,12 @@ def check_layout(config: Config, layout: Layout) -> Fit:
     if experts % ranks:
         return Fit(False, None, None, f"model.experts ({experts}) does not divide over the {ranks} ranks of a rack")
     if layout.ranks > batch:
-        return Fit(False, None, None, f"{layout.ranks} ranks would share data.global_batch of {batch} rows; some would own none")
+        return Fit(
+            False,
+            None,
+            None,
+            f"{layout.ranks} ranks would share data.global_batch of {batch} rows; some would own none",
+        )
     shares = share_out(config.data, layout.ranks)
     needed = estimate_memory(config, layout, shares)
     available = config.device.memory_bytes
@@ -48,10 +53,16 @@ def estimate_memory(config: Config, layout: Layout, shares: Shares) -> int:
     parameters = count_parameters(model)
     state = STATE_BYTES * (parameters.replicated + parameters.routed // layout.ranks_per_rack)
     tokens = rows * sequence
-    slots = config.dispatch.capacity_factor * model.experts_per_token if config.dispatch.kind == "all_to_all" else model.experts
+    slots = (
+        config.dispatch.capacity_factor * model.experts_per_token
+        if config.dispatch.kind == "all_to_all"
+        else model.experts
+    )
     attention = tokens * (4 * model.width + 2 * (model.heads + model.key_value_heads) * model.head_width)
     scores = 2 * rows * model.heads * sequence * sequence
-    experts = tokens * (slots * (2 * model.width + 3 * model.expert_width) + model.shared_experts * 3 * model.expert_width)
+    experts = tokens * (
+        slots * (2 * model.width + 3 * model.expert_width) + model.shared_experts * 3 * model.expert_width
+    )
     logits = 3 * tokens * model.vocabulary
     return int(state + 4 * (model.layers * (attention + scores + experts) + logits))
 
@@ -71,6 +82,11 @@ def answer_check(config: Config, path: Path, events: Events) -> bool:
         raise ConfigError(f"MARIN_SUP_CHECK: {path} holds no layout; one JSON object a line is expected")
     fits = [(layout, check_layout(config, layout)) for layout in layouts]
     for layout, fit in fits:
-        answer = {"fits": fit.fits, "microbatches": fit.microbatches, "memoryBytes": fit.memory_bytes, "reason": fit.reason}
+        answer = {
+            "fits": fit.fits,
+            "microbatches": fit.microbatches,
+            "memoryBytes": fit.memory_bytes,
+            "reason": fit.reason,
+        }
         events.emit({"event": "layout", "layout": layout.as_event(), **answer})
     return all(fit.fits for _, fit in fits)

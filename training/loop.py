@@ -6,7 +6,6 @@ import enum
 import math
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,11 +13,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from training.checkpoint import restore
-from training.compiling import compile_ahead
+from training.compiling import Compiler
 from training.config import Config, ConfigError
 from training.contract import Contract
 from training.control import Control
-from training.data import Batches, open_batches
+from training.data import Batches
 from training.events import Events
 from training.feed import Feed
 from training.flops import count_parameters, flops_per_token
@@ -43,18 +42,17 @@ class Ending(enum.Enum):
 class Job:
     config: Config
     contract: Contract
-    data: tuple[Path, ...]
+    batches: Batches
     events: Events
 
 
 def run(job: Job) -> Ending:
     """Train this rank's part until the last step or a request to stop. Raises what `training.outcome` judges."""
-    config, contract, events = job.config, job.contract, job.events
+    config, contract, batches, events = job.config, job.contract, job.batches, job.events
     fit = check_layout(config, contract.layout)
     if not fit.fits:
         raise ConfigError(fit.reason)
     total = total_steps(config, contract)
-    batches = open_batches(job.data, config.data, config.seed)
 
     events.phase("init")
     join(contract)
@@ -63,13 +61,14 @@ def run(job: Job) -> Ending:
 
     state, start = _begin(job, mesh)
     feed = Feed(mesh, share_out(config.data, contract.layout.ranks), config.data.sequence)
-    evaluation = Evaluation(job, mesh, feed, batches)
+    compiler = Compiler(config, contract)
+    evaluation = Evaluation(job, mesh, feed, compiler)
     saves = Saves(config, contract, events, start)
     control = Control(contract.control)
 
     events.phase("compile")
     rate_shape = jax.ShapeDtypeStruct((), np.float32, sharding=everywhere(mesh))
-    compiled = compile_ahead(make_step(config, mesh), state_shapes(config, mesh), feed.shapes(), rate_shape, how=config.device.compile)
+    compiled = compiler.compile("step", make_step(config, mesh), state_shapes(config, mesh), feed.shapes(), rate_shape)
 
     events.phase("train")
     loaded = feed.load(batches.train_rows, start)
@@ -115,7 +114,9 @@ def total_steps(config: Config, contract: Contract) -> int:
     if budget is None:
         return config.steps
     if budget < config.tokens_per_step:
-        raise ConfigError(f"the plan's tokenBudget of {budget} is less than one step of {config.tokens_per_step} tokens; raise it")
+        raise ConfigError(
+            f"the plan's tokenBudget of {budget} is less than one step of {config.tokens_per_step} tokens; raise it"
+        )
     return budget // config.tokens_per_step
 
 
@@ -173,21 +174,25 @@ def _completed(config: Config, step: int, seen: Metrics, rate: float, seconds: f
 class Evaluation:
     """Mean loss over fixed held-out windows, the same on every layout. Compiled when first asked for."""
 
-    def __init__(self, job: Job, mesh: Mesh, feed: Feed, batches: Batches) -> None:
-        self._job, self._feed, self._batches = job, feed, batches
-        self._mesh = mesh
+    def __init__(self, job: Job, mesh: Mesh, feed: Feed, compiler: Compiler) -> None:
+        self._job, self._feed = job, feed
+        self._mesh, self._compiler = mesh, compiler
         self._compiled: Any = None
 
     def run(self, step: int, state: State) -> None:
         """Emit one `eval` event."""
         self._job.events.phase("eval")
         if self._compiled is None:
-            state_like, how = state_shapes(self._job.config, self._mesh), self._job.config.device.compile
-            evaluation = make_evaluation(self._job.config, self._mesh)
-            self._compiled = compile_ahead(evaluation, state_like.parameters, state_like.bias, self._feed.shapes(), how=how)
+            shapes, evaluation = (
+                state_shapes(self._job.config, self._mesh),
+                make_evaluation(self._job.config, self._mesh),
+            )
+            self._compiled = self._compiler.compile(
+                "evaluation", evaluation, shapes.parameters, shapes.bias, self._feed.shapes()
+            )
         loss = tokens = 0.0
         for index in range(self._job.config.evaluation.batches):
-            batch = self._feed.batch(self._feed.load(self._batches.heldout_rows, index))
+            batch = self._feed.batch(self._feed.load(self._job.batches.heldout_rows, index))
             added = self._compiled(state.parameters, state.bias, batch)
             loss, tokens = loss + float(added[0]), tokens + float(added[1])
         self._job.events.emit({"event": "eval", "step": step, "loss": loss / tokens})

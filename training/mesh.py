@@ -18,7 +18,9 @@ def make_mesh(layout: Layout, devices: Sequence[jax.Device] | None = None) -> Me
     """One device per rank, rack after rack. Raises ConfigError when their numbers differ."""
     found = sorted(jax.devices() if devices is None else devices, key=lambda device: (device.process_index, device.id))
     if len(found) != layout.ranks:
-        raise ConfigError(f"the layout has {layout.ranks} ranks, but JAX sees {len(found)} devices; each rank needs exactly one")
+        raise ConfigError(
+            f"the layout has {layout.ranks} ranks, but JAX sees {len(found)} devices; each rank needs exactly one"
+        )
     return Mesh(np.array(found).reshape(layout.racks, layout.ranks_per_rack), RANKS)
 
 

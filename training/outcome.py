@@ -18,7 +18,9 @@ class NonFiniteLoss(Exception):
     """The loss of `step` is not a number; nothing of it is saved."""
 
     def __init__(self, step: int, loss: float) -> None:
-        super().__init__(f"the loss of step {step} is {loss}; nothing was saved since. Look at the data of that step and the learning rate")
+        super().__init__(
+            f"the loss of step {step} is {loss}; nothing was saved since. Look at the data of that step and the learning rate"
+        )
         self.step = step
 
 
@@ -52,7 +54,11 @@ def judge(error: BaseException) -> Outcome:
             return Outcome(PROGRAM_ERROR, str(error), "non-finite-loss", step=error.step)
         case StorageFailed():
             return Outcome(STORAGE_FAILED, str(error), "storage", step=error.step)
-    return _judge_checkpoint(error) or _judge_peer(error) or Outcome(PROGRAM_ERROR, "".join(traceback.format_exception(error)))
+    return (
+        _judge_checkpoint(error)
+        or _judge_peer(error)
+        or Outcome(PROGRAM_ERROR, "".join(traceback.format_exception(error)))
+    )
 
 
 def _judge_checkpoint(error: BaseException) -> Outcome | None:

@@ -36,7 +36,9 @@ class Saves:
         self._checkpointer: Checkpointer | None = None
         if contract.checkpoints is not None:
             identity = fingerprint(config.model)
-            self._checkpointer = Checkpointer(contract.checkpoints, contract.attempt, contract.resume, identity, events.emit)
+            self._checkpointer = Checkpointer(
+                contract.checkpoints, contract.attempt, contract.resume, identity, events.emit
+            )
 
     def overdue(self) -> bool:
         """By this rank's clock; rank 0 passes it on through its inbox."""

@@ -80,7 +80,9 @@ def init_state(config: Config, mesh: Mesh) -> State:
         return leaf.materialise(config.seed, jax.tree_util.keystr(path), shape.sharding)
 
     def zeros(shape: jax.ShapeDtypeStruct) -> jax.Array:
-        return jax.make_array_from_callback(shape.shape, shape.sharding, lambda index: np.zeros(shape.sharding.shard_shape(shape.shape), shape.dtype))
+        return jax.make_array_from_callback(
+            shape.shape, shape.sharding, lambda index: np.zeros(shape.sharding.shard_shape(shape.shape), shape.dtype)
+        )
 
     parameters = jax.tree_util.tree_map_with_path(start, parameter_leaves(config.model), shapes.parameters)
     return State(parameters, jax.tree.map(zeros, shapes.moments), zeros(shapes.bias))
@@ -102,7 +104,9 @@ def state_shapes(config: Config, mesh: Mesh) -> State:
     def placed(path: tuple[Any, ...], leaf: Any) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=NamedSharding(mesh, _spec(path)))
 
-    parameters = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jnp.float32), parameter_leaves(config.model))
+    parameters = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jnp.float32), parameter_leaves(config.model)
+    )
     moments = jax.eval_shape(make_optimizer(config.optimizer).init, parameters)  # all of them start as zeros
     bias = jax.ShapeDtypeStruct((config.model.layers, config.model.experts), jnp.float32)
     return jax.tree_util.tree_map_with_path(placed, State(parameters, moments, bias))
@@ -125,13 +129,17 @@ def make_step(config: Config, mesh: Mesh) -> Callable[[State, Batch, jax.Array],
             dropped=jnp.sum(sums.load.dropped),
             inbox=inbox,
         )
-        return State(parameters, moments, _balance(state.bias, sums.load.assignments, config.dispatch.balance_rate)), metrics
+        return State(
+            parameters, moments, _balance(state.bias, sums.load.assignments, config.dispatch.balance_rate)
+        ), metrics
 
     shardings = jax.tree.map(lambda leaf: leaf.sharding, state_shapes(config, mesh))
     return jax.jit(step, donate_argnums=0, out_shardings=(shardings, NamedSharding(mesh, P())))
 
 
-def make_evaluation(config: Config, mesh: Mesh) -> Callable[[Parameters, jax.Array, Batch], tuple[jax.Array, jax.Array]]:
+def make_evaluation(
+    config: Config, mesh: Mesh
+) -> Callable[[Parameters, jax.Array, Batch], tuple[jax.Array, jax.Array]]:
     """(parameters, bias, batch) -> (sum of losses, tokens), both of the whole gang. A jitted function."""
 
     def local(parameters: Parameters, bias: jax.Array, batch: Batch) -> tuple[jax.Array, jax.Array]:
@@ -145,7 +153,9 @@ def make_evaluation(config: Config, mesh: Mesh) -> Callable[[Parameters, jax.Arr
     return jax.jit(evaluate, out_shardings=NamedSharding(mesh, P()))
 
 
-def _sums(config: Config, parameters: Parameters, bias: jax.Array, rows: jax.Array, valid: jax.Array) -> tuple[jax.Array, Sums]:
+def _sums(
+    config: Config, parameters: Parameters, bias: jax.Array, rows: jax.Array, valid: jax.Array
+) -> tuple[jax.Array, Sums]:
     """The loss of one microbatch of this rank, and everything that is added up beside it."""
     loss, load = loss_sum(parameters, bias, rows, valid, config.model, make_dispatcher(config.dispatch, config.model))
     true_rows = jnp.sum(valid, dtype=jnp.float32)
@@ -188,7 +198,9 @@ def _reduce(gradients: Parameters, sums: Any, specs: Parameters) -> tuple[Parame
     """
     leaves, tree = jax.tree.flatten(gradients)
     spread = [spec != P() for spec in jax.tree.leaves(specs, is_leaf=lambda spec: isinstance(spec, P))]
-    everywhere, unravel_everywhere = ravel_pytree(([leaf for leaf, s in zip(leaves, spread, strict=True) if not s], sums))
+    everywhere, unravel_everywhere = ravel_pytree(
+        ([leaf for leaf, s in zip(leaves, spread, strict=True) if not s], sums)
+    )
     experts, unravel_experts = ravel_pytree([leaf for leaf, s in zip(leaves, spread, strict=True) if s])
     rest, sums = unravel_everywhere(jax.lax.psum(everywhere, RANKS))
     routed = unravel_experts(jax.lax.psum(experts, "replica"))

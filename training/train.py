@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from training.config import Config, ConfigError, load_config
 from training.contract import Contract, parse_contract
+from training.data import Batches, open_batches
 from training.events import Events
 from training.layout_check import answer_check
 from training.outcome import BAD_CONFIG, DONE, RESTART_ME, Outcome, judge
@@ -53,22 +54,28 @@ def _run(arguments: list[str], events: Events) -> int:
     events.phase("import")
     config, data = _parse(arguments)
     contract = parse_contract(os.environ)
-    return _train(config, contract, data, events)
+    return _train(config, contract, open_batches(data, config.data, config.seed), events)
 
 
-def _train(config: Config, contract: Contract, data: tuple[Path, ...], events: Events) -> int:
-    from training.loop import Ending, Job, run
+def _train(config: Config, contract: Contract, batches: Batches, events: Events) -> int:
+    from training.loop import Ending, Job, run  # imports JAX: not before bad input had its answer
 
-    ending = run(Job(config, contract, data, events))
+    ending = run(Job(config, contract, batches, events))
     events.phase("exit", ending.value)
     return DONE if ending is Ending.FINISHED else RESTART_ME
 
 
 def _parse(arguments: list[str]) -> tuple[Config, tuple[Path, ...]]:
-    parser = _Parser(prog="python -m training.train", description="Train a mixture-of-experts model; one rank of a gang, or alone.")
+    parser = _Parser(
+        prog="python -m training.train", description="Train a mixture-of-experts model; one rank of a gang, or alone."
+    )
     parser.add_argument("--config", required=True, help="a named configuration (demo, tiny) or the path of a YAML file")
-    parser.add_argument("--data", nargs="+", type=Path, default=[], help="text files or folders (default: Python's own sources)")
-    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change one field; may be repeated")
+    parser.add_argument(
+        "--data", nargs="+", type=Path, default=[], help="text files or folders (default: Python's own sources)"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change one field; may be repeated"
+    )
     parsed = parser.parse_args(arguments)
     return load_config(parsed.config, tuple(parsed.set)), tuple(parsed.data)
 

@@ -40,6 +40,7 @@ class Routing:
     experts: jax.Array  # int32 [T, k]
     gates: jax.Array  # float32 [T, k]
     valid: jax.Array  # bool [T]
+    load: jax.Array  # float32 [E], assignments that valid tokens want
 
 
 Dispatcher = Callable[[SwiGLU, jax.Array, Routing], tuple[jax.Array, jax.Array]]
@@ -49,7 +50,9 @@ Dispatcher = Callable[[SwiGLU, jax.Array, Routing], tuple[jax.Array, jax.Array]]
 def make_dispatcher(dispatch: Dispatch, model: Model) -> Dispatcher:
     if dispatch.kind == "dense":
         return dense
-    return lambda experts, x, routing: all_to_all(experts, x, routing, slots(dispatch, model, x.shape[0]), model.experts)
+    return lambda experts, x, routing: all_to_all(
+        experts, x, routing, slots(dispatch, model, x.shape[0]), model.experts
+    )
 
 
 def slots(dispatch: Dispatch, model: Model, tokens: int) -> int:
@@ -61,7 +64,9 @@ def swiglu(parameters: SwiGLU, x: jax.Array) -> jax.Array:
     return (jax.nn.silu(x @ parameters.gate) * (x @ parameters.up)) @ parameters.down
 
 
-def all_to_all(experts: SwiGLU, x: jax.Array, routing: Routing, capacity: int, total_experts: int) -> tuple[jax.Array, jax.Array]:
+def all_to_all(
+    experts: SwiGLU, x: jax.Array, routing: Routing, capacity: int, total_experts: int
+) -> tuple[jax.Array, jax.Array]:
     """Fixed capacity: pack slots, exchange, compute, exchange back, and sum each token's results by its gates."""
     choices = routing.experts.shape[1]
     assignment, filled, slot, kept = _take_slots(routing, capacity, total_experts)
@@ -70,8 +75,7 @@ def all_to_all(experts: SwiGLU, x: jax.Array, routing: Routing, capacity: int, t
     computed = _exchange_back(swiglu(experts, received), capacity).reshape(total_experts * capacity, -1)
     weights = jnp.where(kept, routing.gates, 0.0)
     y = jnp.einsum("tkd,tk->td", computed[slot], weights)
-    wanted = choices * jnp.sum(routing.valid, dtype=jnp.float32)
-    return y, wanted - jnp.sum(kept, dtype=jnp.float32)
+    return y, jnp.sum(routing.load) - jnp.sum(kept, dtype=jnp.float32)
 
 
 def _take_slots(routing: Routing, capacity: int, experts: int) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
@@ -82,11 +86,12 @@ def _take_slots(routing: Routing, capacity: int, experts: int) -> tuple[jax.Arra
     tokens, choices = routing.experts.shape
     wanted = jnp.where(routing.valid[:, None], routing.experts, experts).reshape(-1)  # `experts` stands for none
     order = jnp.argsort(wanted, stable=True)  # by expert, then by token
-    first = jnp.searchsorted(wanted[order], jnp.arange(experts + 1))
+    first = jnp.pad(jnp.cumsum(routing.load.astype(jnp.int32)), (1, 0))  # where each expert's run begins in that order
     place_in_order = first[:-1, None] + jnp.arange(capacity)
     filled = place_in_order < first[1:, None]
     assignment = order[jnp.minimum(place_in_order, tokens * choices - 1)]
-    place = jnp.argsort(order, stable=True) - first[wanted]  # position of each assignment among its expert's
+    rank_in_order = jnp.zeros_like(order).at[order].set(jnp.arange(order.size), unique_indices=True)
+    place = rank_in_order - first[wanted]  # of each assignment among its expert's
     kept = (place < capacity) & (wanted < experts)
     slot = jnp.where(kept, wanted * capacity + place, 0)
     return assignment.reshape(-1), filled.reshape(-1), slot.reshape(tokens, choices), kept.reshape(tokens, choices)

@@ -32,7 +32,9 @@ class Leaf:
 
     def materialise(self, seed: int, name: str, sharding: jax.sharding.Sharding) -> jax.Array:
         """A float32 array spread as `sharding` says; a pure function of (seed, name)."""
-        return jax.make_array_from_callback(self.shape, sharding, lambda index: self._block(seed, zlib.crc32(name.encode()), index))
+        return jax.make_array_from_callback(
+            self.shape, sharding, lambda index: self._block(seed, zlib.crc32(name.encode()), index)
+        )
 
     def _block(self, seed: int, stream: int, index: tuple[slice, ...]) -> np.ndarray:
         streams = self._streams()
@@ -42,7 +44,9 @@ class Leaf:
         block = np.empty([len(r) for r in ranges[:streams]] + list(self.shape[streams:]), np.float32)
         for place in np.ndindex(*block.shape[:streams]):
             key = np.random.SeedSequence([seed, stream, *(ranges[axis][i] for axis, i in enumerate(place))])
-            block[place] = self.scale * np.random.Generator(np.random.Philox(key)).standard_normal(self.shape[streams:], np.float32)
+            block[place] = self.scale * np.random.Generator(np.random.Philox(key)).standard_normal(
+                self.shape[streams:], np.float32
+            )
         return block[(..., *index[streams:])]
 
     def _streams(self) -> int:

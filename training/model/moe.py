@@ -54,7 +54,9 @@ def _swiglu_leaves(model: Model, lead: tuple[int, ...], width: int) -> SwiGLU:
     )
 
 
-def mix(parameters: Moe, bias: jax.Array, x: jax.Array, valid: jax.Array, model: Model, dispatcher: Dispatcher) -> tuple[jax.Array, Load]:
+def mix(
+    parameters: Moe, bias: jax.Array, x: jax.Array, valid: jax.Array, model: Model, dispatcher: Dispatcher
+) -> tuple[jax.Array, Load]:
     """Residual update of x, float32 [rows, sequence, D]; `bias` [E]; `valid` bool [rows], false for padding."""
     rows, sequence, width = x.shape
     tokens = rms_norm(x, parameters.norm, model.norm_epsilon).reshape(-1, width)
@@ -62,8 +64,7 @@ def mix(parameters: Moe, bias: jax.Array, x: jax.Array, valid: jax.Array, model:
     y, dropped = dispatcher(parameters.experts, tokens, routing)
     if parameters.shared is not None:
         y = y + swiglu(parameters.shared, tokens)
-    wanted = jax.nn.one_hot(routing.experts, model.experts, dtype=jnp.float32) * routing.valid[:, None, None]
-    return y.reshape(rows, sequence, width), Load(jnp.sum(wanted, axis=(0, 1)), dropped)
+    return y.reshape(rows, sequence, width), Load(routing.load, dropped)
 
 
 def route(logits: jax.Array, bias: jax.Array, valid: jax.Array, choices: int) -> Routing:
@@ -71,4 +72,6 @@ def route(logits: jax.Array, bias: jax.Array, valid: jax.Array, choices: int) ->
     scores = jax.nn.sigmoid(logits)
     _, experts = jax.lax.top_k(jax.lax.stop_gradient(scores + bias), choices)
     chosen = jnp.take_along_axis(scores, experts, axis=-1)
-    return Routing(experts, chosen / (jnp.sum(chosen, axis=-1, keepdims=True) + 1e-9), valid)
+    gates = chosen / (jnp.sum(chosen, axis=-1, keepdims=True) + 1e-9)
+    wanted = jax.nn.one_hot(experts, logits.shape[-1], dtype=jnp.float32) * valid[:, None, None]
+    return Routing(experts, gates, valid, jnp.sum(wanted, axis=(0, 1)))
