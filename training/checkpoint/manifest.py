@@ -55,7 +55,7 @@ class Manifest:
             "tokens": self.tokens,
             "files": [{"path": file.path, "bytes": file.bytes, "sha256": file.sha256} for file in self.files],
         }
-        return json.dumps(members | {"digest": digest(members)}, indent=1) + "\n"
+        return json.dumps(members | {"digest": digest(members)}, indent=1)  # and no newline: every byte counts
 
 
 def step_directory(root: Path, attempt: int, step: int) -> Path:

@@ -8,6 +8,8 @@ itself.
 
 from __future__ import annotations
 
+import logging
+
 import jax
 import orbax.checkpoint as ocp
 from etils import epath
@@ -26,6 +28,7 @@ class StateHandler(ocp.PyTreeCheckpointHandler):
 
     def __init__(self) -> None:
         chunk_codec.install()
+        logging.getLogger("absl").addFilter(_without_traceback)  # a logger keeps one of each
         arrays = type_handlers.ArrayHandler(
             use_replica_parallel=True,
             min_slice_bytes_for_replica_parallel=SLICE_BYTES_MIN,
@@ -39,6 +42,13 @@ class StateHandler(ocp.PyTreeCheckpointHandler):
 
     def finalize(self, directory: epath.Path) -> None:
         """Nothing to do: Orbax merges OCDBT parts of processes here, and warns at every save that there are none."""
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """Orbax logs an error of its background thread with a very long traceback before it raises the same error."""
+    if "orbax" in record.pathname:
+        record.exc_info = None
+    return True
 
 
 @ocp.args.register_with_handler(StateHandler, for_save=True, for_restore=True)

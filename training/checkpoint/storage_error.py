@@ -15,7 +15,7 @@ _STATUS = re.compile(
 )
 _NUMBER = re.compile(r"os_error_code='(\d+)'")
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
-_DETAIL_MAX = 300
+_DETAIL_ENDS = 200  # characters of a long text to show at either end: what was done, and why it failed
 
 
 def from_tensorstore(error: BaseException) -> bool:
@@ -39,4 +39,5 @@ def refused(error: BaseException) -> bool:
 def detail(error: BaseException) -> str:
     """The first line of an error, without TensorStore's own annotations."""
     text = str(error).strip() or type(error).__name__
-    return re.split(r" \[(?:source locations|tensorstore_spec|os_error_code)=|\n", text)[0][:_DETAIL_MAX]
+    text = re.split(r" \[(?:source locations|tensorstore_spec|os_error_code)=|\n", text)[0]
+    return text if len(text) <= 2 * _DETAIL_ENDS else f"{text[:_DETAIL_ENDS]} ... {text[-_DETAIL_ENDS:]}"
