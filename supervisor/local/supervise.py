@@ -270,7 +270,18 @@ def _fleet(options: RunOptions) -> Fleet:
             f"--fleet: {fleet.racks}x{fleet.nodes_per_rack} is too small for spec.layout: at least "
             f"{layout.min_racks or layout.racks} racks of {layout.nodes_per_rack} nodes are needed"
         )
+    _expect_gpus(options.manifest.spec.fleet.gpus_per_node)
     return fleet
+
+
+def _expect_gpus(per_node: int) -> None:
+    """GPUs are looked for only where the manifest expects them."""
+    found = len(list(Path("/dev").glob("nvidia[0-9]*"))) if per_node else 0
+    if found < per_node:
+        raise BadFleet(
+            f"spec.fleet.gpusPerNode: {per_node} are expected on each node, this machine shows {found}; "
+            "0 trains on the CPU"
+        )
 
 
 def _keep(options: RunOptions, fleet: Fleet) -> None:

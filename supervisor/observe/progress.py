@@ -78,7 +78,7 @@ class Progress:
             case "phase" if rank == 0:
                 self.phase = str(event.get("phase", ""))
             case "checkpoint" if event.get("state") == "committed":
-                self._committed(at_ms, event)
+                self._committed(at_ms, attempt, event)
             case "alarm":
                 self._alarm(attempt, rank, event)
 
@@ -108,9 +108,10 @@ class Progress:
         if isinstance(metrics, dict):
             self.dropped_fraction = _number(metrics.get("dropFraction"))
 
-    def _committed(self, at_ms: int, event: dict[str, Any]) -> None:
+    def _committed(self, at_ms: int, attempt: int, event: dict[str, Any]) -> None:
+        """A rank can commit in the name of its own attempt alone."""
         checkpoint = _checkpoint(event)
-        if checkpoint is not None and checkpoint not in self.commits:
+        if checkpoint is not None and checkpoint.attempt == attempt and checkpoint not in self.commits:
             self.commits.append(checkpoint)
             self.commit_times[checkpoint] = at_ms
 
