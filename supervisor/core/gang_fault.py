@@ -16,7 +16,7 @@ FOLLOWER_WORDS = (
     "coordination service",
     "coordination_service",
     "socket closed",
-    "gloo",
+    "gloo/transport",  # not "gloo" alone: it greets every healthy gang by that name
     "another task died",
 )
 
@@ -36,7 +36,7 @@ class RankExit:
         """It died because a peer did, or because we stopped it: never a root."""
         if self.exit.by_us or self.alarm("peer-failed"):
             return True
-        aborted = self.exit.signal == 6 or self.exit.code in (1, 75, 134)
+        aborted = self.exit.signal == 6 or self.exit.code in (1, 70, 74, 75, 134)
         words = self.exit.last_words.lower()
         return aborted and any(phrase in words for phrase in FOLLOWER_WORDS)
 
