@@ -1,9 +1,9 @@
 """Compiling ahead of the first step, and keeping the program: a restarted rank neither traces nor compiles.
 
-JAX's own persistent cache serves rank 0 alone on CPU (the key holds a fingerprint of the topology that differs between processes,
-and only process 0 writes; jax 0.10.2), and needs the program traced first. So the finished program lies in the cache directory,
-under a name made of all that determines it. Rank 0 compiles and tells the others; those that cannot read its file compile, too.
-A program is code: the directory must be as trusted as the sources.
+JAX's own persistent cache serves rank 0 alone on CPU (the key holds a fingerprint of the topology that differs between
+processes, and only process 0 writes; jax 0.10.2), and needs the program traced first. So the finished program lies in
+the cache directory, under a name made of all that determines it. Rank 0 compiles and tells the others; those that
+cannot read its file compile, too. A program is code: the directory must be as trusted as the sources.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from training.config import Config
 from training.contract import Contract
 from training.gang import hear_from_leader, tell_gang
 
-# Measured with jax 0.10.2 on 2 cores for configs/tiny.yaml: 3.0 s instead of 9.5 s. Matrix products are library calls either way.
+# Measured with jax 0.10.2 on 2 cores for configs/tiny.yaml: 3.0 s instead of 9.5 s. Matrix products are library calls
+# either way.
 FAST_ON_CPU = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 _PLACE = (
     "JAX_COORDINATOR_ADDRESS",

@@ -1,6 +1,7 @@
 """The trainer's one configuration: a YAML file parsed once into frozen values. Imports neither JAX nor numpy.
 
-Every mistake is reported at once, one line each: path of the field, what was found, what is allowed, the nearest known name.
+Every mistake is reported at once, one line each: path of the field, what was found, what is allowed, the nearest known
+name.
 """
 
 from __future__ import annotations
@@ -291,7 +292,7 @@ def _contradictions(config: Config) -> list[str]:
         ),
         (
             model.experts_per_token > model.experts,
-            f"model.experts_per_token: found {model.experts_per_token}, allowed at most model.experts ({model.experts})",
+            f"model.experts_per_token: found {model.experts_per_token}, allowed up to model.experts ({model.experts})",
         ),
     )
     return [message for broken, message in rules if broken]

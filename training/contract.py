@@ -1,4 +1,6 @@
-"""What a rank is told through its environment, parsed once into values that cannot be wrong (trainer contract, version 1)."""
+"""What a rank is told through its environment, parsed once into values that cannot be wrong (trainer contract,
+version 1).
+"""
 
 from __future__ import annotations
 

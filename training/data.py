@@ -1,8 +1,8 @@
 """Text as byte tokens. The rows of a step are a pure function of (seed, step), and a rank reads only its own.
 
-A corpus is an index of files (path, offset, size); rows are read from the files when they are needed. Files are joined with one
-zero byte between them. Sample ids count rows since step 0: step s uses ids s x B to s x B + B - 1, whatever the layout. Each
-pass over the corpus (an epoch) visits every training window once, in an order of its own.
+A corpus is an index of files (path, offset, size); rows are read from the files when they are needed. Files are joined
+with one zero byte between them. Sample ids count rows since step 0: step s uses ids s x B to s x B + B - 1, whatever
+the layout. Each pass over the corpus (an epoch) visits every training window once, in an order of its own.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def open_batches(paths: tuple[Path, ...], data: Data, seed: int) -> Batches:
         needed = data.sequence * data.heldout_every + 1
         named = ", ".join(str(p) for p in paths) or "the default text"
         raise DataError(
-            f"{named}: {corpus.bytes} bytes of text, at least {needed} are needed for one held-out window; give more with --data"
+            f"{named}: {corpus.bytes} bytes of text, but one held-out window needs at least {needed}; give more with --data"
         )
     return batches
 
@@ -139,7 +139,9 @@ def _standard_library() -> list[Path]:
 
 
 def index_files(files: list[Path], max_bytes: int) -> Corpus:
-    """Index `files` up to `max_bytes`. Empty files among others are left out; a binary file is refused. Raises DataError."""
+    """Index `files` up to `max_bytes`. Empty files among others are left out; a binary file is refused. Raises
+    DataError.
+    """
     kept: list[tuple[Path, int]] = []
     total = 0
     for path in files:

@@ -13,8 +13,8 @@ LEADER_DEADLINE_SECONDS = 3600  # the supervisor's own deadline for the phase co
 HEARTBEAT_SECONDS = 60  # a backstop; the supervisor sees a lost process in milliseconds
 
 _PEER_FAILED = re.compile(
-    r"gloo|connection (reset|closed|refused)|broken pipe|socket closed|coordination service|heartbeat|UNAVAILABLE|DEADLINE_EXCEEDED"
-    r"|barrier|preempted|peer",
+    r"gloo|connection (reset|closed|refused)|broken pipe|socket closed|coordination ?service|heartbeat|barrier|peer"
+    r"|UNAVAILABLE|DEADLINE_EXCEEDED",
     re.IGNORECASE,
 )
 
@@ -22,7 +22,8 @@ _PEER_FAILED = re.compile(
 def join(contract: Contract) -> None:
     """Connect to the gang; a process that trains alone needs none. Touches no device.
 
-    SIGTERM keeps its default meaning: JAX's preemption notice would swallow it, and stops come through the control file.
+    SIGTERM keeps its default meaning: JAX's preemption notice would swallow it, and stops come through the control
+    file.
     """
     jax.config.update("jax_enable_preemption_service", False)
     if contract.cache is not None:
@@ -58,12 +59,16 @@ def hear_from_leader(key: str) -> None:
 
 
 def is_peer_failure(error: BaseException) -> bool:
-    """Whether a runtime error means that another rank died. JAX raises its errors with the text of gloo or gRPC inside."""
+    """Whether a runtime error means that another rank died. JAX raises its errors with the text of gloo or gRPC
+    inside.
+    """
     return isinstance(error, jax.errors.JaxRuntimeError) and _PEER_FAILED.search(str(error)) is not None
 
 
 def _cache(directory: str) -> None:
-    """Set in the program: an interpreter that imported JAX early would not see environment variables. Small programs count, too."""
+    """Set in the program: an interpreter that imported JAX early would not see environment variables. Small programs
+    count, too.
+    """
     jax.config.update("jax_compilation_cache_dir", directory)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)

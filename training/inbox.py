@@ -1,8 +1,10 @@
-"""What each rank hands to the step beside its rows, and what the step hands back: plain numbers that all ranks reduce anyway.
+"""What each rank hands to the step beside its rows, and what the step hands back: plain numbers that all ranks reduce
+anyway.
 
-A request reaches rank 0 alone; it puts a one into its inbox, the step adds all inboxes, and so every rank learns of it from the
-same step. The checksum of the rows that were really loaded travels the same way: crc32 of each row with its sample id, summed
-modulo 2**32. float32 adds only 24 bits exactly, so a rank sends its sum as four bytes: exact up to 65,000 ranks.
+A request reaches rank 0 alone; it puts a one into its inbox, the step adds all inboxes, and so every rank learns of it
+from the same step. The checksum of the rows that were really loaded travels the same way: crc32 of each row with its
+sample id, summed modulo 2**32. float32 adds only 24 bits exactly, so a rank sends its sum as four bytes: exact up to
+65,000 ranks.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def unpack_inbox(total: np.ndarray) -> Heard:
 
 
 def checksum_rows(ids: Iterable[int], rows: np.ndarray) -> int:
-    """Sum modulo 2**32 of crc32(row, id) over rows [n, tokens]: the same for the same samples however they are split."""
+    """Sum modulo 2**32 of crc32(row, id) over rows [n, tokens]: the same however the samples are split."""
     sums = (
         zlib.crc32(row.astype("<i4").tobytes(), zlib.crc32(str(i).encode())) for i, row in zip(ids, rows, strict=True)
     )

@@ -1,4 +1,6 @@
-"""Answers which layouts a configuration divides and fits into (the contract's MARIN_SUP_CHECK), without JAX or a device."""
+"""Answers which layouts a configuration divides and fits into (the contract's MARIN_SUP_CHECK), without JAX or a
+device.
+"""
 
 from __future__ import annotations
 

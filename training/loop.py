@@ -109,7 +109,7 @@ def run(job: Job) -> Ending:
 
 
 def total_steps(config: Config, contract: Contract) -> int:
-    """Of the whole run: what the plan's token budget pays for, or the configuration's own number. Raises ConfigError."""
+    """Of the whole run: what the plan's token budget pays for, or the configuration's number. Raises ConfigError."""
     budget = contract.plan.token_budget
     if budget is None:
         return config.steps

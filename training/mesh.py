@@ -1,4 +1,4 @@
-"""The mesh: axes (replica = racks, expert = ranks of a rack), built from the layout and never from JAX's slice index."""
+"""The mesh: axes (replica = racks, expert = ranks of a rack), built from the layout, never from JAX's slice index."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class NonFiniteLoss(Exception):
 
     def __init__(self, step: int, loss: float) -> None:
         super().__init__(
-            f"the loss of step {step} is {loss}; nothing was saved since. Look at the data of that step and the learning rate"
+            f"the loss of step {step} is {loss}; it was not saved. Look at that step's data and the learning rate"
         )
         self.step = step
 
@@ -44,7 +44,9 @@ class Outcome:
 
 
 def judge(error: BaseException) -> Outcome:
-    """Name the outcome of an error. What the user can mend has one clear message; only our own errors show a traceback."""
+    """Name the outcome of an error. What the user can mend has one clear message; only our own errors show a
+    traceback.
+    """
     match error:
         case ConfigError():
             return Outcome(BAD_CONFIG, str(error))

@@ -12,8 +12,9 @@ ROUNDS = 12
 
 
 def measure_peak() -> float:
-    """FLOP/s of this process's device in float32: 2 n^3 / best time. All ranks measure at once, so those that share cores
-    report what they can get together."""
+    """FLOP/s of this process's device in float32: 2 n^3 / best time. All ranks measure at once, so those that share
+    cores report what they can get together.
+    """
     device = jax.local_devices()[0]
     x = jax.device_put(jnp.full((SIZE, SIZE), 1.0 / SIZE, jnp.float32), device)
     product = jax.jit(lambda a: a @ a).lower(x).compile()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-ROUNDS = 4  # a Feistel network of four rounds with random round functions is a strong pseudorandom permutation (Luby, Rackoff 1988)
+ROUNDS = 4  # with random round functions a strong pseudorandom permutation (Luby, Rackoff 1988)
 
 
 def permute(position: int, length: int, key: tuple[int, int]) -> int:

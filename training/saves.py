@@ -1,4 +1,6 @@
-"""When checkpoints are due, and saving them. Steps and requests are known to all ranks alike; only rank 0 has a clock."""
+"""When checkpoints are due, and saving them. Steps and requests are known to all ranks alike; only rank 0 has a
+clock.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ class Saves:
         return asked or step % self._every_steps == 0
 
     def save(self, step: int, state: State) -> None:
-        """Start saving `state` after `step` unless that is done; blocks for the copy to the host alone. Raises StorageFailed."""
+        """Start saving `state` after `step` unless that is done; blocks for the copy to the host alone. Raises
+        StorageFailed.
+        """
         if self._checkpointer is None or step == self._saved:
             return
         self._events.phase("save")

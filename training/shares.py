@@ -22,7 +22,9 @@ class Shares:
 
 
 def share_out(data: Data, ranks: int) -> Shares:
-    """Split `data.global_batch` rows over `ranks`, in the fewest microbatches of at most `data.rows_per_microbatch` rows."""
+    """Split `data.global_batch` rows over `ranks`, in the fewest microbatches of at most `data.rows_per_microbatch`
+    rows.
+    """
     largest = -(-data.global_batch // ranks)
     microbatches = -(-largest // data.rows_per_microbatch)
     return Shares(data.global_batch, ranks, microbatches, -(-largest // microbatches))

@@ -1,8 +1,9 @@
 """The compiled step: gradients under `shard_map`, one reduction over the gang, one update. And its state.
 
-Rows are spread over (replica, expert), experts over `expert`, all else is on every rank. Every rank differentiates the sum of its
-own rows' losses; collectives inside (all_to_all) carry gradients between ranks, so adding them up yields the gradient of the
-gang's sum. Dividing by the gang's true tokens makes the mean: padding has weight zero and changes nothing.
+Rows are spread over (replica, expert), experts over `expert`, all else is on every rank. Every rank differentiates the
+sum of its own rows' losses; collectives inside (all_to_all) carry gradients between ranks, so adding them up yields
+the gradient of the gang's sum. Dividing by the gang's true tokens makes the mean: padding has weight zero and changes
+nothing.
 """
 
 from __future__ import annotations
@@ -94,7 +95,9 @@ def specs_of(tree: Any) -> Any:
 
 
 def _spec(path: tuple[Any, ...]) -> P:
-    """Routed experts are spread over `expert` on the axis after layers, the rest is everywhere. Moments repeat the parameters' tree."""
+    """Routed experts are spread over `expert` on the axis after layers, the rest is everywhere. Moments repeat the
+    parameters' tree.
+    """
     return P(None, "expert") if any(getattr(key, "name", None) == "experts" for key in path) else P()
 
 
@@ -113,7 +116,9 @@ def state_shapes(config: Config, mesh: Mesh) -> State:
 
 
 def make_step(config: Config, mesh: Mesh) -> Callable[[State, Batch, jax.Array], tuple[State, Metrics]]:
-    """(state, batch, learning rate float32 []) -> (state after one update, metrics). A jitted function; it donates the state."""
+    """(state, batch, learning rate float32 []) -> (state after one update, metrics). A jitted function; it donates
+    the state.
+    """
     optimizer = make_optimizer(config.optimizer)
 
     def step(state: State, batch: Batch, rate: jax.Array) -> tuple[State, Metrics]:

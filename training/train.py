@@ -1,6 +1,7 @@
 """The trainer's command: `python -m training.train --config NAME [--data PATH ...] [--set section.key=value ...]`.
 
-The thin edge around `training.loop`: arguments, environment, exit codes. JAX is imported inside, after the rank has said so.
+The thin edge around `training.loop`: arguments, environment, exit codes. JAX is imported inside, after the rank has
+said so.
 """
 
 from __future__ import annotations

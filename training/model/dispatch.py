@@ -1,8 +1,8 @@
 """Bringing tokens to their experts, which are spread over the ranks of a rack. Runs inside `jax.shard_map`.
 
-`all_to_all`: every source rank has C = ceil(capacity_factor x T x k / E) slots per expert. Assignments take slots in the order of
-their tokens; those beyond C are dropped and counted. With C = T (capacity_factor >= E / k) nothing can be dropped.
-`dense`: every expert sees every token; no capacity, no drops, E / k times the work. The reference.
+`all_to_all`: every source rank has C = ceil(capacity_factor x T x k / E) slots per expert. Assignments take slots in
+the order of their tokens; those beyond C are dropped and counted. With C = T (capacity_factor >= E / k) nothing can be
+dropped. `dense`: every expert sees every token; no capacity, no drops, E / k times the work. The reference.
 
 Shapes: T tokens of this rank, D width, k choices per token, E experts of which E/n live on this rank.
 """
@@ -81,7 +81,8 @@ def all_to_all(
 def _take_slots(routing: Routing, capacity: int, experts: int) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Match assignments (token x k + choice) and slots (expert x C + place), both ways.
 
-    Returns assignment of each slot [E * C] and whether it is filled, slot of each assignment [T, k] and whether it was kept.
+    Returns assignment of each slot [E * C] and whether it is filled, slot of each assignment [T, k] and whether it was
+    kept.
     """
     tokens, choices = routing.experts.shape
     wanted = jnp.where(routing.valid[:, None], routing.experts, experts).reshape(-1)  # `experts` stands for none

@@ -1,8 +1,8 @@
 """One array of the model before it exists: its shape and how it starts.
 
-Values come from a counter-based generator on the host, a stream for each index of the leading axis (layer), or of the two leading
-ones (layer, expert): a rank makes the experts that it holds and no others, values do not depend on the layout, and nothing is
-compiled for it.
+Values come from a counter-based generator on the host, a stream for each index of the leading axis (layer), or of the
+two leading ones (layer, expert): a rank makes the experts that it holds and no others, values do not depend on the
+layout, and nothing is compiled for it.
 """
 
 from __future__ import annotations

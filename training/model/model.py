@@ -48,7 +48,8 @@ def loss_sum(
 ) -> tuple[jax.Array, Load]:
     """Sum over the true tokens of this rank of -log p(next token), in nats, and each layer's load.
 
-    `bias` float32 [L, E]; `rows` int32 [rows, sequence + 1]; `valid` bool [rows]. Divide by the gang's tokens for the mean.
+    `bias` float32 [L, E]; `rows` int32 [rows, sequence + 1]; `valid` bool [rows]. Divide by the gang's tokens for the
+    mean.
     """
     inputs, targets = rows[:, :-1], rows[:, 1:]
 

@@ -1,7 +1,7 @@
 """One mixture-of-experts block: shared experts that see every token, and the top k of E routed ones.
 
-Scores are sigmoids; a bias per expert, moved toward even load after each step and never by a gradient, takes part in the choice
-alone (auxiliary-loss-free balancing, arXiv 2408.15664). Gates are the chosen scores, scaled to sum to one.
+Scores are sigmoids; a bias per expert, moved toward even load after each step and never by a gradient, takes part in
+the choice alone (auxiliary-loss-free balancing, arXiv 2408.15664). Gates are the chosen scores, scaled to sum to one.
 """
 
 from __future__ import annotations
