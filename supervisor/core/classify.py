@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from supervisor.core.gang_fault import GangFault, RankExit
 from supervisor.core.reasons import Reason
@@ -70,6 +71,12 @@ CONTRACT_EXITS: dict[int, tuple[Cause, str, Reason, str]] = {  # sysexits(3), as
 }
 
 
+def refused_its_input(fault: GangFault) -> Verdict | None:
+    """Whatever else went away meanwhile: a mistake in the configuration or the data is there again after a restart."""
+    told = tuple(e for e in fault.exits if e in fault.roots and e.exit.code in (78, 65))
+    return exited_by_contract(replace(fault, exits=told)) if told else None
+
+
 def exited_by_contract(fault: GangFault) -> Verdict | None:
     for code, (cause, blame, reason, what) in CONTRACT_EXITS.items():  # the most telling code first
         root = next((r for r in fault.roots if r.exit.code == code), None)
@@ -119,9 +126,10 @@ def start_deadline_passed(fault: GangFault) -> Verdict | None:
 
 
 RULES: tuple[Rule, ...] = (  # order is part of the meaning
+    said_by_alarm,
+    refused_its_input,
     lost_with_its_node,
     worker_came_back_empty,
-    said_by_alarm,
     exited_by_contract,
     killed_by_signal,
     exited_otherwise,

@@ -42,7 +42,7 @@ def hold(p: Pass, refusal: Refusal) -> Pass:
     p = p.remember(hold=Hold(refusal.reason, refusal.message, refusal.way_out, p.now))
     p = p.say(refusal.reason, refusal.message).note(refusal.reason, f"held: {refusal.message}")
     incident = p.memory.incident
-    if incident is None or incident.outcome is Outcome.HELD:
+    if incident is None:
         return p
     held = replace(
         closed(incident, Outcome.HELD, p.memory.ledger.run, p.now),
@@ -56,7 +56,7 @@ def hold(p: Pass, refusal: Refusal) -> Pass:
 def recover_incident(p: Pass) -> Pass:
     """An incident is over when the run completes a step that it had not completed before."""
     attempt, incident = p.memory.attempt, p.memory.incident
-    if attempt is None or incident is None or attempt.stage is not Stage.STEPPING:
+    if attempt is None or incident is None or attempt.stage not in (Stage.STEPPING, Stage.SAVING):
         return p
     if attempt.number == incident.attempt or attempt.completed <= incident.step:
         return p

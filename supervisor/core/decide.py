@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from supervisor.core.closing import close_attempt, recover_incident
 from supervisor.core.decision import Decision, Pass
-from supervisor.core.judging import judge_gang
+from supervisor.core.judging import judge_gang, wake_for_deadline
 from supervisor.core.launching import launch
 from supervisor.core.ledger import opened
 from supervisor.core.memory import Memory, Phase, Stage, StopFor
@@ -81,6 +81,7 @@ PHASES: tuple[Callable[[Pass], Pass], ...] = (  # order is part of the meaning
     close_attempt,
     recover_incident,
     launch,
+    wake_for_deadline,
     name_phase,
     tend_workers,
     send_orders,

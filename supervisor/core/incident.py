@@ -20,7 +20,11 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """`spent`: the run's ledger when it was opened. `rung` is set once the next attempt starts, or the run is held."""
+    """`spent`: the run's ledger when it was opened. `rung` is set once the next attempt starts, or the run is held.
+
+    `step`: the highest step that the run had completed; a later one ends the incident. `reached`: how far the failed
+    attempt itself had come, so that a fault during replay counts only the steps that it cost.
+    """
 
     number: int
     attempt: int
@@ -35,6 +39,7 @@ class Incident:
     cost: Times = Times()
     outcome: Outcome = Outcome.OPEN
     closed_ms: int | None = None
+    reached: int = 0
 
     @property
     def name(self) -> str:

@@ -10,9 +10,11 @@ from supervisor.core.gang_fault import GangFault, RankExit
 from supervisor.core.incident import Incident, Outcome, closed
 from supervisor.core.ledger import Category
 from supervisor.core.memory import Attempt, Stage, StopFor
+from supervisor.core.observation import Worker
 from supervisor.core.reasons import Reason
 from supervisor.core.watching import ranks_of
 
+KILL_MS = 30_000  # how long after its grace a rank may take to be gone
 SAVE_BEFORE_STOP_MS = 600_000  # how long a trainer that was asked to save and stop may take before it gets TERM
 
 
@@ -29,15 +31,28 @@ def judge_gang(p: Pass) -> Pass:
         return _stop(p, attempt, StopFor.DONE, "all ranks are done")
     if attempt.stage is Stage.SAVING:
         return _judge_saving(p, attempt, exits)
-    deadline = attempt.stage_since_ms + p.spec.startup_deadline_ms
-    if attempt.stage is Stage.LAUNCHING:
-        p = p.wake(deadline)
-        if p.now >= deadline:
-            attempt = replace(attempt, deadline_passed=True)
+    if attempt.stage is Stage.LAUNCHING and p.now >= attempt.stage_since_ms + p.spec.startup_deadline_ms:
+        attempt = replace(attempt, deadline_passed=True)
     failed = any(e.exit.code != 0 for e in exits) or _left_early(p, attempt, exits)
     if failed or attempt.lost or attempt.restarted or attempt.deadline_passed:
         return _fault(p, attempt)
     return p
+
+
+def wake_for_deadline(p: Pass) -> Pass:
+    """Look again when the stage that the attempt is in has lasted too long."""
+    attempt = p.memory.attempt
+    if attempt is None:
+        return p
+    match attempt.stage:
+        case Stage.LAUNCHING:
+            return p.wake(attempt.stage_since_ms + p.spec.startup_deadline_ms)
+        case Stage.SAVING:
+            return p.wake(attempt.stage_since_ms + SAVE_BEFORE_STOP_MS)
+        case Stage.STOPPING:
+            return p.wake(_stop_deadline(p, attempt))
+        case Stage.STEPPING:
+            return p
 
 
 def gang_exits(p: Pass) -> tuple[RankExit, ...]:
@@ -66,20 +81,19 @@ def gang_fault(p: Pass, attempt: Attempt) -> GangFault:
 
 def gang_ended(p: Pass, attempt: Attempt) -> bool:
     """Whether no rank of the attempt can be alive where anybody would listen to it."""
-    gone = set(attempt.lost) | set(attempt.restarted)
-    for node in attempt.placement.nodes:
-        if node in gone:
-            continue
-        worker = p.obs.worker(node)
-        if worker is None or not worker.connected:
-            return False
-        gang = worker.gang(attempt.number)
-        told_to_stop = worker.order_key.startswith(stop_key(attempt.number))
-        if gang is None and not told_to_stop:
-            return False
-        if gang is not None and not gang.ended:
-            return False
-    return True
+    gone = {*attempt.lost, *attempt.restarted, *attempt.given_up}
+    workers = p.obs.by_node()
+    return all(_ended_on(attempt, workers.get(node)) for node in attempt.placement.nodes if node not in gone)
+
+
+def _ended_on(attempt: Attempt, worker: Worker | None) -> bool:
+    """A worker that heard no order to stop may have a rank yet to start."""
+    if worker is None or not worker.connected:
+        return False
+    gang = worker.gang(attempt.number)
+    if worker.order_key.startswith(stop_key(attempt.number)):
+        return gang is None or gang.ended
+    return gang is not None and gang.ended and len(gang.ranks) >= attempt.placement.ranks_per_node
 
 
 def stop_key(attempt: int) -> str:
@@ -89,19 +103,27 @@ def stop_key(attempt: int) -> str:
 def _see_lost_workers(p: Pass, attempt: Attempt) -> tuple[Pass, Attempt]:
     """A worker is lost once its connections are gone and its gang fails, or it stays away too long.
 
-    One whose gang still completes steps is not lost, whatever its silence: the steps need its ranks.
+    One whose gang still completes steps is not lost, whatever its silence: the steps need its ranks. One that
+    cannot end its ranks long after their grace is given up as well.
     """
+    workers = p.obs.by_node()
+    sessions = dict(attempt.sessions)
+    stuck = attempt.stage is Stage.STOPPING and p.now >= _stop_deadline(p, attempt)
     unheard = dict(p.memory.unheard)
     ranks_failed = any(e.exit.code != 0 for e in gang_exits(p)) or attempt.stage is Stage.STOPPING
     returning = p.now < p.memory.watched_since_ms + p.spec.worker_lost_ms  # after an absence of ours they reconnect
     at_once = ranks_failed and attempt.stop_for is not StopFor.SUSPEND and not returning
     for node in attempt.placement.nodes:
-        if node in attempt.lost or node in attempt.restarted:
+        if node in attempt.lost or node in attempt.restarted or node in attempt.given_up:
             continue
-        worker = p.obs.worker(node)
+        worker = workers.get(node)
         if worker is not None and worker.connected:
-            if worker.session != attempt.session_of(node):
+            if worker.session != sessions.get(node):
                 attempt = replace(attempt, restarted=(*attempt.restarted, node))
+            elif stuck and not _ended_on(attempt, worker):
+                p = p.note(Reason.STOP_DEADLINE_PASSED, f"the ranks on {node} do not end; its worker is given up")
+                p = _fence(p, node, attempt)
+                attempt = replace(attempt, given_up=(*attempt.given_up, node))
             continue
         since = unheard.get(node, p.now)
         deadline = max(since, attempt.progressed_ms) + p.spec.worker_lost_ms
@@ -111,6 +133,10 @@ def _see_lost_workers(p: Pass, attempt: Attempt) -> tuple[Pass, Attempt]:
         else:
             p = p.wake(deadline)
     return p.remember(attempt=attempt), attempt
+
+
+def _stop_deadline(p: Pass, attempt: Attempt) -> int:
+    return attempt.stage_since_ms + p.spec.stop_grace_ms + KILL_MS
 
 
 def _fence(p: Pass, node: str, attempt: Attempt) -> Pass:
@@ -124,7 +150,10 @@ def _finished(p: Pass, attempt: Attempt, exits: tuple[RankExit, ...]) -> bool:
     """Every token is trained: ranks left with 0, at the last step where one is known.
 
     A rank that leaves first makes its peers abort; such followers do not turn a finished run into a failed one.
+    One that was asked to stop, and never said where its end is, has stopped.
     """
+    if attempt.stage is Stage.SAVING and p.memory.total_steps is None:
+        return False
     done = [e for e in exits if e.exit.code == 0]
     if not done:
         return False
@@ -150,7 +179,7 @@ def _judge_saving(p: Pass, attempt: Attempt, exits: tuple[RankExit, ...]) -> Pas
     deadline = attempt.stage_since_ms + SAVE_BEFORE_STOP_MS
     if exits or attempt.lost or attempt.restarted or p.now >= deadline:
         return _stop(p, attempt, StopFor.SUSPEND, "asked to stop")
-    return p.wake(deadline)
+    return p
 
 
 def _stop(p: Pass, attempt: Attempt, why: StopFor, message: str) -> Pass:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from supervisor.core.budget import Charge, charged, exhausted, used
+from supervisor.core.budget import Charge, charged, exhausted, set_aside, used
 from supervisor.core.classify import classify
 from supervisor.core.decision import Pass
-from supervisor.core.incident import Incident
+from supervisor.core.incident import Incident, Outcome
 from supervisor.core.judging import gang_fault
 from supervisor.core.memory import Attempt
 from supervisor.core.observation import Checkpoint
@@ -42,22 +42,31 @@ def judge_fault(p: Pass, attempt: Attempt) -> tuple[Pass, Refusal | None]:
     incident = p.memory.incident
     if incident is None:  # cannot be: a fault stop opened it; but decide is total
         return p, None
-    incident = replace(incident, verdict=verdict)
+    reached = max(attempt.completed, attempt.parent.step if attempt.parent else 0)
+    incident = replace(incident, verdict=verdict, step=max(incident.step, attempt.completed), reached=reached)
     p = p.note(verdict.reason, verdict.because).record(incident, incident)
-    charges = charged(p.memory.charges, Charge(verdict.cause, p.now, verdict.node))
+    p = _charge(p, verdict)
     committed = any(c.checkpoint.attempt == attempt.number for c in p.memory.checkpoints)
-    p = p.remember(charges=charges, stalled=0 if committed else p.memory.stalled + 1)
-    p = _remember_damage(p, verdict)
+    p = p.remember(stalled=0 if committed else p.memory.stalled + 1)
+    p = _remember_damage(p, attempt, verdict)
     return p, _refusal(p, verdict)
 
 
-def _remember_damage(p: Pass, verdict: Verdict) -> Pass:
+def _charge(p: Pass, verdict: Verdict) -> Pass:
+    before = set_aside(p.memory.charges, p.spec.node_faults, p.now)
+    p = p.remember(charges=charged(p.memory.charges, Charge(verdict.cause, p.now, verdict.node)))
+    for node in sorted(set_aside(p.memory.charges, p.spec.node_faults, p.now) - before):
+        p = p.note(Reason.NODE_SET_ASIDE, f"node {node} is set aside: it was blamed {p.spec.node_faults.count} times")
+    return p
+
+
+def _remember_damage(p: Pass, attempt: Attempt, verdict: Verdict) -> Pass:
     """What failed its checksums is never offered again, and is moved out of the way."""
     if verdict.reason is not Reason.CHECKPOINT_DAMAGED:
         return p
-    attempt = p.memory.attempt
-    named = {a.checkpoint for a in p.obs.alarms if a.kind == "checkpoint-damaged" and a.checkpoint is not None}
-    if attempt is not None and attempt.parent is not None and not named:
+    alarms = [a for a in p.obs.alarms if a.attempt == attempt.number and a.kind == "checkpoint-damaged"]
+    named = {alarm.checkpoint for alarm in alarms if alarm.checkpoint is not None}
+    if attempt.parent is not None and not named:
         named = {attempt.parent}
     return add_damaged(p, named)
 
@@ -119,6 +128,8 @@ def rung(before: Placement | None, after: Placement) -> tuple[Reason, str]:
     if gone:
         came = [rack for rack in new_racks if rack not in old_racks]
         return Reason.MOVE_TO_SPARE_RACK, f"moved from rack {', '.join(gone)} to {', '.join(came)}"
+    if before.layout != after.layout:
+        return Reason.RESHAPED, f"resharded from {before.layout} to {after.layout}"
     out = [node for node in before.nodes if node not in after.nodes]
     came = [node for node in after.nodes if node not in before.nodes]
     if not out and not came:
@@ -136,5 +147,6 @@ def acted(incident: Incident, before: Placement | None, after: Placement, resume
         rung=reason,
         action=f"{words}, {where}",
         resumed_from=resume,
-        steps_lost=max(0, incident.step - step),
+        steps_lost=max(0, incident.reached - step),
+        outcome=Outcome.OPEN,  # a run that was held is being recovered again
     )

@@ -24,7 +24,17 @@ def launch(p: Pass) -> Pass:
     memory = p.memory
     if memory.attempt or memory.hold or memory.phase is Phase.SUCCEEDED or suspension_wanted(p):
         return p
-    if memory.check is CheckState.WANTED:
+    placement = place(p.spec.layout, p.spec.min_racks, _usable(p), memory.placement)
+    late = _worth_waiting_for(p, placement)
+    if late:
+        p = p.wake(min(dict(memory.unheard)[node] for node in late) + WORKER_START_MS)
+    elif ending := _ranks_of_earlier_attempts(p):
+        return p.say(Reason.WAITING_FOR_WORKERS, f"waiting for ranks of an earlier attempt to end on {ending}")
+    elif isinstance(placement, Shortfall):
+        return hold(p, _lack_of_capacity(p, placement))
+    if memory.check is CheckState.REFUSED:  # while an attempt trained; now it matters
+        p = p.remember(check=CheckState.WANTED)
+    if p.memory.check is CheckState.WANTED:
         return p.say(Reason.CHECKING_LAYOUTS, "the trainer is asked which layouts it accepts")
     if memory.found is None:
         return p.say(Reason.SURVEYING_CHECKPOINTS, "a worker looks which checkpoints can be restored")
@@ -33,12 +43,8 @@ def launch(p: Pass) -> Pass:
     resume, problem = _choose_checkpoint(p)
     if problem is not None:
         return hold(p.remember(from_step=None), problem)
-    placement = place(p.spec.layout, p.spec.min_racks, _usable(p), memory.placement)
-    if late := _worth_waiting_for(p, placement):
-        p = p.say(Reason.WAITING_FOR_WORKERS, f"waiting for the workers on {', '.join(late)}")
-        return p.wake(min(dict(memory.unheard)[node] for node in late) + WORKER_START_MS)
-    if isinstance(placement, Shortfall):
-        return hold(p, _lack_of_capacity(p, placement))
+    if late or isinstance(placement, Shortfall):
+        return p.say(Reason.WAITING_FOR_WORKERS, f"waiting for the workers on {', '.join(late)}")
     return _start(p, placement, resume)
 
 
@@ -49,7 +55,11 @@ def nodes_set_aside(p: Pass) -> frozenset[str]:
 def _usable(p: Pass) -> dict[str, tuple[str, ...]]:
     """Per rack of the fleet, the nodes with a worker that answers and that are not set aside."""
     avoided = nodes_set_aside(p)
-    answering = {w.node for w in p.obs.workers if w.connected and (w.node, w.session) not in p.memory.fencing}
+    answering = {
+        w.node
+        for w in p.obs.workers
+        if w.connected and (w.node, w.session) not in p.memory.fencing and all(gang.ended for gang in w.gangs)
+    }
     racks: dict[str, list[str]] = {}
     for node in p.obs.nodes:
         nodes = racks.setdefault(node.rack, [])
@@ -58,9 +68,23 @@ def _usable(p: Pass) -> dict[str, tuple[str, ...]]:
     return {rack: tuple(nodes) for rack, nodes in racks.items()}
 
 
+def _ranks_of_earlier_attempts(p: Pass) -> str:
+    """Where ranks live that are no attempt's (memory was lost, a worker was cut off): told to stop, not gone yet."""
+    fencing = set(p.memory.fencing)
+    return ", ".join(
+        worker.node
+        for worker in p.obs.workers
+        if worker.connected and (worker.node, worker.session) not in fencing and not all(g.ended for g in worker.gangs)
+    )
+
+
 def _worth_waiting_for(p: Pass, placement: Placement | Shortfall) -> tuple[str, ...]:
-    """Present nodes whose worker may come any moment, while a larger layout is still possible with them."""
-    if isinstance(placement, Placement) and len(placement.racks) == p.spec.layout.racks:
+    """Present nodes whose worker may come any moment, while a larger layout is still possible with them.
+
+    A memory that has seen no attempt waits for all: one of them may know of an attempt that the memory lost.
+    """
+    first = p.memory.placement is None
+    if isinstance(placement, Placement) and len(placement.racks) == p.spec.layout.racks and not first:
         return ()
     avoided = nodes_set_aside(p)
     unheard = dict(p.memory.unheard)
@@ -87,8 +111,15 @@ def _release_capacity_hold(p: Pass) -> Pass:
     if held is None or held.reason is not Reason.INSUFFICIENT_CAPACITY:
         return p
     if isinstance(place(p.spec.layout, p.spec.min_racks, _usable(p), p.memory.placement), Shortfall):
-        return p
+        return _wake_when_forgiven(p)
     return p.remember(hold=None).note(Reason.RESUMED, "a whole rack is back; the run goes on")
+
+
+def _wake_when_forgiven(p: Pass) -> Pass:
+    """A node that was set aside is placed again once its faults have left the window."""
+    window = p.spec.node_faults.window_ms
+    ends = [c.at_ms + window for c in p.memory.charges if c.node is not None and c.at_ms + window > p.now]
+    return p.wake(min(ends)) if ends else p
 
 
 def _choose_checkpoint(p: Pass) -> tuple[Checkpoint | None, Refusal | None]:
@@ -126,7 +157,8 @@ def _start(p: Pass, placement: Placement, resume: Checkpoint | None) -> Pass:
     if first is None or not first.offer:
         return p.say(Reason.WAITING_FOR_WORKERS, f"waiting for {placement.nodes[0]} to offer a coordinator port")
     number = p.memory.newest_attempt + 1
-    sessions = tuple((w.node, w.session) for w in p.obs.workers if w.node in placement.nodes)
+    placed = set(placement.nodes)
+    sessions = tuple((w.node, w.session) for w in p.obs.workers if w.node in placed)
     attempt = Attempt(number, placement, resume, first.offer, sessions, p.now, Stage.LAUNCHING, p.now)
     before = p.memory.placement
     p = p.remember(

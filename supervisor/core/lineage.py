@@ -48,25 +48,27 @@ def extend(lineage: Lineage, attempt: int, parent: Checkpoint | None) -> Lineage
 
 
 def rebuild(survey: Survey) -> Lineage:
-    """The lineage that the manifests themselves tell, for a memory that was lost."""
-    parents: dict[int, Checkpoint | None] = {}
-    for step in survey.steps:
-        if step.state is StepState.VERIFIED:
-            parents[step.attempt] = step.parent
+    """The lineage that the manifests themselves tell, for a memory that was lost.
+
+    Damaged steps are asked only where none verifies: then the run must know that it had got somewhere.
+    """
+    verified = [step for step in survey.steps if step.state is StepState.VERIFIED]
+    damaged = [step for step in survey.steps if step.state is StepState.DAMAGED]
+    parents = {step.attempt: step.parent for step in verified or damaged}
     return tuple(Ancestor(attempt, parents[attempt]) for attempt in sorted(parents))[-MAX_ANCESTORS:]
 
 
 def candidates(
-    lineage: Lineage, survey: Survey, committed: tuple[Checkpoint, ...], damaged: tuple[Checkpoint, ...]
+    lineage: Lineage, survey: Survey, known: tuple[Candidate, ...], damaged: tuple[Checkpoint, ...]
 ) -> tuple[Candidate, ...]:
     """Every step of the lineage that may be restored, newest first.
 
-    A step counts once its manifest verified. A trainer that writes none is taken at its word (`committed`), for
-    the attempts in which the survey found no step at all, and shown as unverified.
+    A step counts once its manifest verified. A trainer that writes none is taken at its word (what is `known`
+    and never verified), for the attempts in which the survey found no manifest at all, and shown as unverified.
     """
     verified = {Checkpoint(s.attempt, s.step) for s in survey.steps if s.state is StepState.VERIFIED}
-    surveyed_attempts = {s.attempt for s in survey.steps}
-    said = {c for c in committed if c.attempt not in surveyed_attempts}
+    surveyed_attempts = {s.attempt for s in survey.steps if s.state is not StepState.UNFINISHED}
+    said = {k.checkpoint for k in known if not k.verified and k.checkpoint.attempt not in surveyed_attempts}
     usable = [c for c in verified | said if c not in damaged]
     found: list[Candidate] = []
     for attempt, limit in chain(lineage):

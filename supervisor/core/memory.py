@@ -47,7 +47,8 @@ class Attempt:
     """One gang of ranks. `sessions`: the worker that each node had when the attempt was placed.
 
     `completed` and `progressed_ms`: the highest step completed and when that was seen. `lost` and `restarted`:
-    nodes whose worker went away; once in there, a node stays in there for this attempt (fencing).
+    nodes whose worker went away; `given_up`: those whose ranks did not end when told to. Once in there, a node stays
+    in there for this attempt (fencing).
     """
 
     number: int
@@ -66,6 +67,7 @@ class Attempt:
     lost: tuple[str, ...] = ()
     restarted: tuple[str, ...] = ()
     deadline_passed: bool = False
+    given_up: tuple[str, ...] = ()
 
     def session_of(self, node: str) -> str | None:
         return dict(self.sessions).get(node)
@@ -134,7 +136,7 @@ class Memory:
     from_step: int | None = None
     check: CheckState = CheckState.WANTED
     check_number: int = 1
-    checked_fingerprint: str = ""
+    checked_fingerprint: str | None = None
     charges: tuple[Charge, ...] = ()
     stalled: int = 0
     progress_mark: Checkpoint | None = None

@@ -180,6 +180,10 @@ class Observation:
     contract_spoken: bool = False
     away_ms: int = 0
 
+    def by_node(self) -> dict[str, Worker]:
+        """For a phase that looks at many nodes: one look-up each, instead of a walk."""
+        return {worker.node: worker for worker in reversed(self.workers)}
+
     def worker(self, node: str) -> Worker | None:
         return next((worker for worker in self.workers if worker.node == node), None)
 

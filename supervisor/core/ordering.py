@@ -15,7 +15,7 @@ from supervisor.core.actions import (
 from supervisor.core.decision import Pass
 from supervisor.core.judging import stop_key
 from supervisor.core.memory import Attempt, CheckState, Phase, Stage, StopFor
-from supervisor.core.observation import Worker
+from supervisor.core.placement import PlacedRank
 from supervisor.core.preparing import check_id, collect_id, set_aside_id, survey_id
 from supervisor.core.reasons import Reason
 from supervisor.core.watching import retained
@@ -29,8 +29,9 @@ def tend_workers(p: Pass) -> Pass:
     if p.memory.phase is Phase.SUCCEEDED:
         return p
     fencing = {node for node, _ in p.memory.fencing}
+    workers = p.obs.by_node()
     for node in p.obs.nodes:
-        worker = p.obs.worker(node.name)
+        worker = workers.get(node.name)
         if node.present and node.name not in fencing and (worker is None or not worker.connected):
             p = p.ask(StartWorker(node.name))
     return p
@@ -48,10 +49,12 @@ def _fence_workers(p: Pass) -> Pass:
 
 def send_orders(p: Pass) -> Pass:
     steward = _steward(p)
+    intents = _intents(p)
     for worker in p.obs.workers:
         if not worker.connected:
             continue
-        order = _order_for(p, worker, tasks(p) if worker.node == steward else ())
+        gang = intents.get((worker.node, worker.session))
+        order = _order_for(gang, tasks(p) if worker.node == steward else ())
         if worker.order_key != order.key:
             p = p.ask(SendOrder(worker.node, order))
     return p
@@ -77,13 +80,12 @@ def _steward(p: Pass) -> str | None:
     """One worker does the work that belongs to all; the first that trains, else the first of the fleet."""
     placement = p.memory.attempt.placement if p.memory.attempt else p.memory.placement
     preferred = placement.nodes if placement else ()
-    connected = [worker.node for worker in p.obs.workers if worker.connected]
-    return next((node for node in preferred if node in connected), connected[0] if connected else None)
+    connected = dict.fromkeys(worker.node for worker in p.obs.workers if worker.connected)
+    return next((node for node in preferred if node in connected), next(iter(connected), None))
 
 
-def _order_for(p: Pass, worker: Worker, work: tuple[Task, ...]) -> WorkerOrder:
+def _order_for(gang: GangIntent | None, work: tuple[Task, ...]) -> WorkerOrder:
     suffix = "".join(f"+{task.id}" for task in work)
-    gang = _gang_for(p, worker)
     if gang is None:
         return WorkerOrder(f"standby{suffix}", None, work)
     if gang.command is Command.STOP:
@@ -93,15 +95,27 @@ def _order_for(p: Pass, worker: Worker, work: tuple[Task, ...]) -> WorkerOrder:
     return WorkerOrder(f"a{gang.attempt}:run{control}{suffix}", gang, work)
 
 
-def _gang_for(p: Pass, worker: Worker) -> GangIntent | None:
+def _intents(p: Pass) -> dict[tuple[str, str], GangIntent]:
+    """By (node, session): the worker that was placed, never one that came later, gets its share of the attempt."""
     attempt = p.memory.attempt
-    if attempt is None or worker.session != attempt.session_of(worker.node):
-        return None
+    if attempt is None:
+        return {}
+    shares: dict[str, list[PlacedRank]] = {}
+    for rank in attempt.placement.ranks():
+        shares.setdefault(rank.node, []).append(rank)
+    return {
+        (node, session): _intent(p, attempt, tuple(shares[node]))
+        for node, session in attempt.sessions
+        if node in shares
+    }
+
+
+def _intent(p: Pass, attempt: Attempt, ranks: tuple[PlacedRank, ...]) -> GangIntent:
     stopping = attempt.stage is Stage.STOPPING
     return GangIntent(
         attempt=attempt.number,
         command=Command.STOP if stopping else Command.RUN,
-        ranks=tuple(rank for rank in attempt.placement.ranks() if rank.node == worker.node),
+        ranks=ranks,
         layout=attempt.placement.layout,
         coordinator=attempt.coordinator,
         resume=attempt.parent,

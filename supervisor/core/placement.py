@@ -35,7 +35,7 @@ class Placement:
 
     @property
     def layout(self) -> Layout:
-        return Layout(len(self.racks), len(self.racks[0].nodes), self.ranks_per_node)
+        return Layout(len(self.racks), len(self.racks[0].nodes) if self.racks else 0, self.ranks_per_node)
 
     def ranks(self) -> tuple[PlacedRank, ...]:
         """All ranks in order: rack after rack, node after node, slot after slot."""
@@ -90,8 +90,9 @@ def _stickiest_first(
 
 
 def _fill(count: int, usable: tuple[str, ...], held: tuple[str, ...]) -> tuple[str, ...]:
-    spares = [node for node in usable if node not in held]
-    slots = [node if node in usable else spares.pop(0) for node in held[:count] if node in usable or spares]
+    kept = held[:count]
+    spares = [node for node in usable if node not in kept]
+    slots = [node if node in usable else spares.pop(0) for node in kept if node in usable or spares]
     return tuple(slots + spares[: count - len(slots)])
 
 

@@ -12,11 +12,12 @@ from supervisor.core.reasons import Reason
 
 
 def survey_id(p: Pass) -> str:
-    return f"survey-{p.memory.survey_number}"
+    """Unlike any of another memory of this run: a worker may still hold the answer to a question of that one."""
+    return f"survey-{p.memory.ledger.started_ms}-{p.memory.survey_number}"
 
 
 def check_id(p: Pass) -> str:
-    return f"check-{p.memory.check_number}"
+    return f"check-{p.memory.ledger.started_ms}-{p.memory.check_number}"
 
 
 def set_aside_id(checkpoint: Checkpoint) -> str:
@@ -29,12 +30,12 @@ def collect_id(newest: Checkpoint) -> str:
 
 def want_check(p: Pass) -> Pass:
     """The trainer is asked anew whenever it, its arguments or the layout changed."""
-    if p.memory.checked_fingerprint == p.spec.fingerprint and p.memory.check is not CheckState.WANTED:
+    if not p.spec.check_layouts:
+        return p.remember(checked_fingerprint=p.spec.fingerprint, check=CheckState.NOT_CHECKED)
+    if p.memory.checked_fingerprint == p.spec.fingerprint:
         return p
-    if p.memory.checked_fingerprint == p.spec.fingerprint and p.memory.checked_fingerprint:
-        return p
-    p = p.remember(checked_fingerprint=p.spec.fingerprint, check_number=p.memory.check_number + 1)
-    return p.remember(check=CheckState.WANTED if p.spec.check_layouts else CheckState.NOT_CHECKED)
+    number = p.memory.check_number + 1
+    return p.remember(checked_fingerprint=p.spec.fingerprint, check_number=number, check=CheckState.WANTED)
 
 
 def read_results(p: Pass) -> Pass:
@@ -72,9 +73,10 @@ def _read_survey(p: Pass, survey: Survey) -> Pass:
             text = f"checkpoint a{step.attempt}:{step.step} does not verify and is set aside: {step.reason}"
             p = p.note(Reason.CHECKPOINT_SET_ASIDE, text)
     p = add_damaged(p, {Checkpoint(s.attempt, s.step) for s in bad})
-    committed = tuple(c.checkpoint for c in memory.checkpoints)
-    found = candidates(p.memory.lineage, survey, committed, p.memory.damaged)
-    return _remember_found(p, found)
+    if p.memory.progress_mark is None and bad:  # a memory that was lost: there had been progress all the same
+        newest = max(bad, key=lambda s: (s.attempt, s.step))
+        p = p.remember(progress_mark=Checkpoint(newest.attempt, newest.step))
+    return _remember_found(p, candidates(p.memory.lineage, survey, memory.checkpoints, p.memory.damaged))
 
 
 def _remember_found(p: Pass, found: tuple[Candidate, ...]) -> Pass:
@@ -91,17 +93,34 @@ def _remember_found(p: Pass, found: tuple[Candidate, ...]) -> Pass:
 
 
 def _read_check(p: Pass, check: LayoutCheck) -> Pass:
-    refused = [answer for answer in check.answers if not answer.fits]
-    if refused or check.error:
-        lines = [f"layout {answer.layout}: {answer.reason}" for answer in refused] or [check.error]
+    refused = _refused_layouts(p, check)
+    if refused:
+        message = "the trainer refuses: " + "; ".join(refused)[:2000]
         p = p.remember(check=CheckState.REFUSED, check_number=p.memory.check_number + 1)
+        if p.memory.attempt is not None:  # what trains goes on; before the next attempt it is asked again
+            return p.note(Reason.LAYOUT_REFUSED, message)
         way_out = f"change the layout, minRacks or the model, then: marin-sup resume {p.spec.name}"
-        return hold(p, Refusal(Reason.LAYOUT_REFUSED, "the trainer refuses: " + "; ".join(lines)[:2000], way_out))
+        return hold(p, Refusal(Reason.LAYOUT_REFUSED, message, way_out))
     if not check.answers:
         p = p.note(Reason.LAYOUTS_NOT_CHECKED, "the trainer does not answer layout checks; accepted as it is")
         return p.remember(check=CheckState.NOT_CHECKED)
     p = p.note(Reason.LAYOUTS_FIT, f"the trainer accepts all {len(check.answers)} allowed layouts")
     return p.remember(check=CheckState.FITS)
+
+
+def _refused_layouts(p: Pass, check: LayoutCheck) -> list[str]:
+    """A line for each allowed layout that the trainer refuses or passes over; only no answer at all is no refusal."""
+    if check.error or not check.answers:
+        return [check.error] if check.error else []
+    answers = {answer.layout: answer for answer in check.answers}
+    lines = []
+    for layout in p.spec.allowed_layouts():
+        answer = answers.get(layout)
+        if answer is None:
+            lines.append(f"layout {layout}: no answer")
+        elif not answer.fits:
+            lines.append(f"layout {layout}: {answer.reason or 'no reason given'}")
+    return lines
 
 
 def _read_done(p: Pass, done: TaskDone) -> Pass:

@@ -43,6 +43,7 @@ class Reason(Enum):
     EXITED_EARLY = "ExitedEarly"
     RESTART_REQUESTED = "RestartRequested"
     START_DEADLINE_PASSED = "StartDeadlinePassed"
+    STOP_DEADLINE_PASSED = "StopDeadlinePassed"
     NO_ROOT_FOUND = "NoRootFound"
     # what is done about it: the rungs of the ladder
     RESTART_IN_PLACE = "RestartInPlace"
@@ -50,6 +51,7 @@ class Reason(Enum):
     MOVE_TO_SPARE_RACK = "MoveToSpareRack"
     DROP_RACK = "DropRack"
     GROW = "Grow"
+    RESHAPED = "Reshaped"
     # why a person must act
     BUDGET_EXHAUSTED = "BudgetExhausted"
     NO_PROGRESS = "NoProgress"

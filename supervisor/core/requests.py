@@ -22,9 +22,8 @@ from supervisor.core.spec import Cause
 
 
 def heed_requests(p: Pass) -> Pass:
-    known = {outcome.id for outcome in p.memory.requests}
     for request in p.obs.requests:
-        if request.id not in known:
+        if all(outcome.id != request.id for outcome in p.memory.requests):
             p = _heed(p, request)
     return _settle_saves(p)
 
@@ -91,6 +90,7 @@ def _resume(p: Pass, request: Request) -> Pass:
         from_step=request.from_step,
         found=None,
         survey_number=memory.survey_number + 1,
+        damaged=memory.to_set_aside,  # what was moved away and is there again, a person has brought back
         check=CheckState.WANTED if memory.check is CheckState.REFUSED else memory.check,
     )
     step = f" from step {request.from_step}" if request.from_step is not None else ""
@@ -132,4 +132,6 @@ def _answer(
     outcome = RequestOutcome(request.id, request.ask, state, message, after_step, attempt)
     if state is RequestState.REFUSED:
         p = p.note(Reason.REQUEST_REFUSED, f"request {request.id} ({request.ask.value}): {message}")
-    return p.remember(requests=(*p.memory.requests, outcome)[-MAX_REQUESTS:])
+    asked = {seen.id for seen in p.obs.requests}  # an outcome is forgotten only once nobody asks for it any more
+    old = [done for done in p.memory.requests[: -MAX_REQUESTS + 1] if done.id in asked]
+    return p.remember(requests=(*old, *p.memory.requests[-MAX_REQUESTS + 1 :], outcome))

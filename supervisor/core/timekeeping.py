@@ -23,7 +23,15 @@ STARTING_PHASES: tuple[tuple[str, Category], ...] = (
 
 
 def account_time(p: Pass) -> Pass:
-    """Attribute the time since the last pass; every deadline is moved by the time in which nobody watched."""
+    """Attribute the time since the last pass; every deadline is moved by the time in which nobody watched.
+
+    A clock that went back takes the beginning along, so that the categories still add up. A run that has succeeded
+    takes no more time.
+    """
+    if p.memory.phase is Phase.SUCCEEDED:
+        return p
+    behind = max(0, p.memory.ledger.at_ms - p.now)
+    p = p.remember(ledger=replace(p.memory.ledger, started_ms=p.memory.ledger.started_ms - behind))
     if p.obs.away_ms > 0:
         p = _account_absence(p)
     book = p.memory.ledger

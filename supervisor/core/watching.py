@@ -16,11 +16,12 @@ def ranks_of(p: Pass) -> tuple[tuple[str, Rank], ...]:
     attempt = p.memory.attempt
     if attempt is None:
         return ()
+    sessions = dict(attempt.sessions)
     gangs = ((worker, worker.gang(attempt.number)) for worker in p.obs.workers)
     return tuple(
         (worker.node, rank)
         for worker, gang in gangs
-        if gang is not None and worker.session == attempt.session_of(worker.node)
+        if gang is not None and worker.session == sessions.get(worker.node)
         for rank in gang.ranks
     )
 
@@ -28,8 +29,8 @@ def ranks_of(p: Pass) -> tuple[tuple[str, Rank], ...]:
 def hear_workers(p: Pass) -> Pass:
     """Since when each node of the fleet, and of the attempt, has had no worker that syncs."""
     heard = {worker.node for worker in p.obs.workers if worker.connected}
-    names = [node.name for node in p.obs.nodes]
-    names += [node for node in (p.memory.attempt.placement.nodes if p.memory.attempt else ()) if node not in names]
+    placed = p.memory.attempt.placement.nodes if p.memory.attempt else ()
+    names = dict.fromkeys((*(node.name for node in p.obs.nodes), *placed))
     before = dict(p.memory.unheard)
     unheard = tuple((name, before.get(name, p.now)) for name in names if name not in heard)
     newest = max((worker.newest_attempt for worker in p.obs.workers), default=0)
@@ -61,16 +62,14 @@ def see_commits(p: Pass) -> Pass:
     attempt = p.memory.attempt
     if attempt is None:
         return p
-    known = {candidate.checkpoint for candidate in p.memory.checkpoints}
-    new = sorted(
-        {c for c in p.obs.commits if c.attempt == attempt.number and c not in known and c not in p.memory.damaged},
-        key=lambda c: c.step,
-    )
+    ours = [c.checkpoint.step for c in p.memory.checkpoints if c.checkpoint.attempt == attempt.number]
+    newest = max(ours, default=-1)  # older ones may have been forgotten already, and are no news
+    new = sorted({c for c in p.obs.commits if c.attempt == attempt.number and c.step > newest}, key=lambda c: c.step)
     if not new:
         return p
     for checkpoint in new:
         p = p.note(Reason.CHECKPOINT_COMMITTED, f"checkpoint {checkpoint} is committed")
-    kept = (*p.memory.checkpoints, *(Candidate(checkpoint, True) for checkpoint in new))
+    kept = (*p.memory.checkpoints, *(Candidate(checkpoint, False) for checkpoint in new))
     return p.remember(checkpoints=kept[-MAX_CHECKPOINTS:], progress_mark=new[-1])
 
 
