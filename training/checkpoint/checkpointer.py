@@ -56,11 +56,13 @@ class Checkpointer:
         Blocks while an earlier save is in flight and until the state is in host memory; after that its buffers may be
         donated.
         """
+        named = jax.block_until_ready(
+            by_name(state)
+        )  # raises what training did wrong, such as a peer lost in a collective
         began = time.monotonic()
         self.wait()
         directory = step_directory(self._root, self._attempt, step)
         try:
-            named = by_name(state)
             if jax.process_index() == 0:
                 self._say("started", step)
                 directory.mkdir(parents=True)

@@ -13,13 +13,17 @@ _STATUS = re.compile(
     r"\b(CANCELLED|UNKNOWN|INVALID_ARGUMENT|DEADLINE_EXCEEDED|NOT_FOUND|ALREADY_EXISTS|PERMISSION_DENIED|RESOURCE_EXHAUSTED"
     r"|FAILED_PRECONDITION|ABORTED|OUT_OF_RANGE|UNIMPLEMENTED|INTERNAL|UNAVAILABLE|DATA_LOSS|UNAUTHENTICATED): "
 )
+_FILES = re.compile(
+    r"\blocal (file|directory)\b|\"zarr3?\" driver|\btensorstore\b", re.IGNORECASE
+)  # JAX's errors have a status, too
 _NUMBER = re.compile(r"os_error_code='(\d+)'")
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
 _DETAIL_ENDS = 200  # characters of a long text to show at either end: what was done, and why it failed
 
 
 def from_tensorstore(error: BaseException) -> bool:
-    return not isinstance(error, OSError) and _STATUS.search(str(error)) is not None
+    text = str(error)
+    return not isinstance(error, OSError) and _STATUS.search(text) is not None and _FILES.search(text) is not None
 
 
 def number(error: BaseException) -> int | None:
