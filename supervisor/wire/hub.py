@@ -235,7 +235,9 @@ class SyncHub:
     def _queue_events(self, state: _Node, report: Report) -> tuple[EventRecord, ...]:
         state.keys.update((r.attempt, r.rank) for r in report.events)
         state.keys.update((gang.number, rank.rank) for gang in report.gangs for rank in gang.ranks)
-        fresh = []
+        fresh: list[EventRecord] = []
+        if report.supervisor not in ("", self.instance):
+            return ()  # chosen for the supervisor before us; our answer makes the worker choose anew
         for record in report.events:
             key = (record.attempt, record.rank)
             if record.sequence <= self._seen.get(key, 0):

@@ -173,7 +173,8 @@ class Report:
     """`session` is new for every worker process; `newest_attempt` is the highest number it was ever ordered.
 
     `serial` grows by one per report of a session, so that one that was delayed on a dead connection never
-    replaces a newer one (its events still count).
+    replaces a newer one (its events still count). `supervisor`: whose acknowledgements the choice of events follows,
+    empty for none yet; another supervisor takes no events from this report, since there may be a gap before them.
     """
 
     node: str
@@ -189,6 +190,7 @@ class Report:
     events: tuple[EventRecord, ...] = ()
     results: tuple[TaskResult, ...] = ()
     dropped_events: int = 0
+    supervisor: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,7 @@ class Reporting:
             events=self._spool.batch(),
             results=self._tasks.results(),
             dropped_events=self._spool.dropped,
+            supervisor=self._spool.supervisor,
         )
 
     def _take_outcome(self, now: float) -> None:

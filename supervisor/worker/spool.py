@@ -34,7 +34,7 @@ class EventSpool:
         self._directory = directory
         self._max_events, self._max_bytes = max_events, max_bytes
         self._streams: dict[Key, _Stream] = {}
-        self._supervisor = ""
+        self.supervisor = ""  # whose word the cursors follow
         directory.mkdir(parents=True, exist_ok=True)
         for path in sorted(directory.iterdir()):
             if match := _NAME.fullmatch(path.name):
@@ -69,8 +69,8 @@ class EventSpool:
 
     def acknowledge(self, answer: Acknowledgement) -> None:
         """Take the supervisor's word on what it has seen and recorded, also when it is less than before."""
-        if answer.supervisor != self._supervisor:
-            self._supervisor = answer.supervisor
+        if answer.supervisor != self.supervisor:
+            self.supervisor = answer.supervisor
             self.resend()
         for attempt, rank, sequence in answer.seen:
             if stream := self._streams.get((attempt, rank)):
