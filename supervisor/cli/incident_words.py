@@ -1,0 +1,46 @@
+"""An incident in words and numbers: the same ones in the table, on the screen and in the summary."""
+
+from __future__ import annotations
+
+from supervisor.core.incident import Incident, Outcome
+from supervisor.core.ledger import Category, Times
+
+# What the run does anyway is no cost of the incident.
+NO_COST = (Category.TRAIN,)
+
+
+def cause(incident: Incident) -> str:
+    return incident.verdict.cause.value if incident.verdict else "-"
+
+
+def reason(incident: Incident) -> str:
+    return incident.verdict.reason.value if incident.verdict else "-"
+
+
+def blame(incident: Incident) -> str:
+    return incident.verdict.blame if incident.verdict else "-"
+
+
+def action(incident: Incident) -> str:
+    """`SwapSpare`, the stable word; the incident's own `action` says it in a sentence."""
+    return incident.rung.value if incident.rung else "-"
+
+
+def lost_ms(incident: Incident) -> int | None:
+    """Milliseconds that it cost; None while it is open."""
+    if incident.outcome is Outcome.OPEN:
+        return None
+    return sum(ms for category, ms in by_category(incident.cost))
+
+
+def by_category(times: Times) -> list[tuple[Category, int]]:
+    """What was lost, the largest part first, without what took no time."""
+    parts = [(category, times.of(category)) for category in Category if category not in NO_COST]
+    return sorted(((category, ms) for category, ms in parts if ms), key=lambda part: -part[1])
+
+
+def sentence(incident: Incident) -> str:
+    """What happened and what was done about it."""
+    what = incident.verdict.because if incident.verdict else "something ended the attempt; it is being looked into"
+    done = f" -> {incident.action}" if incident.action else ""
+    return f"{incident.name}: {what}{done}"

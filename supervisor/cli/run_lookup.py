@@ -1,0 +1,60 @@
+"""From what a person types to a run's directory, and back to what they may type."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from supervisor.cli.exit_codes import CommandError, ExitCode
+from supervisor.local.rundir import RunDirectory
+from supervisor.wire.text import printable
+
+RUNS_VARIABLE = "MARIN_SUP_RUNS"
+_MARKS = ("run.yaml", "status.json", "memory.json", "supervisor.lock")
+_SHOWN = 20
+
+
+def runs_root() -> Path:
+    return Path(os.environ.get(RUNS_VARIABLE) or "runs")
+
+
+def find_run(text: str) -> RunDirectory:
+    """The run named `text` below the runs' root, or whose directory `text` is. Raises `CommandError` for neither."""
+    for candidate in (runs_root() / text, Path(text)):
+        if text not in ("", ".", "..") and _is_run(candidate):
+            return RunDirectory(candidate)
+    shown, root = printable(text, 80), runs_root()
+    known = [directory.root.name for directory in all_runs()]
+    if not known:
+        have = f"there are none in {root} (start one: marin-sup run FILE)"
+    else:
+        more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+        have = f"in {root} there are: {', '.join(known[:_SHOWN])}{more}"
+    raise CommandError(f"no run {shown}; {have}", ExitCode.NOT_FOUND)
+
+
+def all_runs() -> list[RunDirectory]:
+    """Every run below the runs' root, by name; none where there is no such directory."""
+    try:
+        folders = sorted(runs_root().iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [RunDirectory(folder) for folder in folders if _is_run(folder)]
+
+
+def spoken(directory: RunDirectory) -> str:
+    """How a person names this run: by its name where that finds it, else by its path."""
+    by_name = runs_root() / directory.root.name
+    if by_name.resolve() == directory.root.resolve():
+        return directory.root.name
+    return str(directory.root)
+
+
+def as_typed(text: str, name: str, directory: RunDirectory) -> str:
+    """`text` of the core with its `marin-sup VERB NAME` written so that they find the run from here."""
+    return re.sub(rf"(marin-sup [a-z]+) {re.escape(name)}(?![-\w.])", lambda m: f"{m[1]} {spoken(directory)}", text)
+
+
+def _is_run(path: Path) -> bool:
+    return any((path / mark).is_file() for mark in _MARKS)

@@ -1,0 +1,114 @@
+"""What is worth saying once a run has come to an end, or to a halt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from supervisor.cli import amounts, incident_words
+from supervisor.cli.run_lookup import as_typed, spoken
+from supervisor.cli.table import table
+from supervisor.core.incident import Incident
+from supervisor.core.ledger import Category
+from supervisor.core.memory import Memory, Phase
+from supervisor.local.rundir import RunDirectory
+from supervisor.observe.progress import Progress
+from supervisor.wire.text import printable
+
+BAR = 30
+MAX_TEXT = 2000
+SHOWN_INCIDENTS = 20
+
+
+def summary(
+    directory: RunDirectory, name: str, memory: Memory, progress: Progress, incidents: Sequence[Incident]
+) -> list[str]:
+    """Lines for a terminal or a log. `name`: of the manifest, which the core uses in its sentences."""
+    blocks = [
+        _headline(directory, name, memory, progress),
+        _incidents(incidents),
+        _where_the_time_went(memory),
+        _training(memory, progress),
+        _what_next(directory, memory, incidents),
+    ]
+    lines: list[str] = []
+    for block in blocks:
+        lines += ["", *block] if lines and block else block
+    return lines
+
+
+def _headline(directory: RunDirectory, name: str, memory: Memory, progress: Progress) -> list[str]:
+    elapsed = amounts.span(memory.ledger.run.total() / 1000)
+    steps = f"step {max(memory.high_step, memory.attempt.completed if memory.attempt else 0)}"
+    total = memory.total_steps or progress.total_steps
+    of = f" of {total}" if total else ""
+    words = {Phase.SUCCEEDED: "succeeded", Phase.SUSPENDED: "is suspended", Phase.HELD: "is held"}
+    state = words.get(memory.phase, f"is {memory.phase.value}")
+    head = f"{spoken(directory)} {state}: {steps}{of}, {elapsed}, attempts: {memory.newest_attempt}"
+    if memory.hold is None:
+        return [head]
+    reason = f"{memory.hold.reason.value}: {memory.hold.message}"
+    way_out = as_typed(memory.hold.way_out, name, directory)
+    return [head, f"  why      {printable(reason, MAX_TEXT)}", f"  way out  {printable(way_out, MAX_TEXT)}"]
+
+
+def _incidents(incidents: Sequence[Incident]) -> list[str]:
+    if not incidents:
+        return ["no incidents"]
+    shown = incidents[-SHOWN_INCIDENTS:]
+    rows = [
+        (
+            incident.name,
+            incident_words.cause(incident),
+            incident_words.blame(incident),
+            incident_words.action(incident),
+            amounts.NONE if incident.steps_lost is None else str(incident.steps_lost),
+            amounts.seconds(incident_words.lost_ms(incident)),
+            incident.outcome.value,
+        )
+        for incident in shown
+    ]
+    headers = ("INCIDENT", "CAUSE", "BLAME", "ACTION", "STEPS-LOST", "SECONDS-LOST", "OUTCOME")
+    lines = table(headers, rows, ("STEPS-LOST", "SECONDS-LOST"))
+    earlier = len(incidents) - len(shown)
+    more = [f"({earlier} earlier ones are not shown)"] if earlier else []
+    return [*lines, *more, *(f"  {printable(incident_words.sentence(i), MAX_TEXT)}" for i in shown)]
+
+
+def _where_the_time_went(memory: Memory) -> list[str]:
+    times = memory.ledger.run
+    total = times.total()
+    if not total:
+        return []
+    spent = sorted(((times.of(c), c) for c in Category if times.of(c)), key=lambda part: -part[0])
+    rows = [
+        f"  {category.value:<12} {amounts.seconds(ms):>8} s {amounts.share(ms / total):>5}  {'#' * round(BAR * ms / total)}"
+        for ms, category in spent
+    ]
+    return [f"where the time went ({amounts.seconds(total)} s in all)", *(row.rstrip() for row in rows)]
+
+
+def _training(memory: Memory, progress: Progress) -> list[str]:
+    if progress.loss is None:
+        return []
+    held_out = f"; held-out {amounts.loss(progress.eval_loss)}" if progress.eval_loss is not None else ""
+    lines = [f"loss     {amounts.loss(progress.first_loss)} first, {amounts.loss(progress.loss)} last{held_out}"]
+    if progress.mfu is not None:
+        measured = " of a measured peak" if progress.peak_is_measured else ""
+        pace = f"{amounts.count(progress.tokens_per_second)} tokens/s at the end"
+        lines.append(f"pace     {pace}, MFU {amounts.share(progress.mfu)}{measured}")
+    lines.append(f"goodput  {amounts.share(memory.ledger.goodput())} of the time was training that counted")
+    return lines
+
+
+def _what_next(directory: RunDirectory, memory: Memory, incidents: Sequence[Incident]) -> list[str]:
+    run = spoken(directory)
+    tries = []
+    if memory.phase in (Phase.SUSPENDED, Phase.HELD):
+        tries.append((f"marin-sup resume {run}", "continue it"))
+    if incidents:
+        tries.append((f"marin-sup incidents {run} -o wide", "each second of each incident"))
+        tries.append((f"marin-sup logs {run} --incident {incidents[-1].name}", "the last words of the ranks"))
+    tries.append((f"marin-sup explain {run}", "the last decision, and why"))
+    tries.append((f"marin-sup status {run}", "everything else"))
+    width = max(len(command) for command, _ in tries)
+    return ["what to try next", *(f"  {command:<{width}}  {why}" for command, why in tries)]

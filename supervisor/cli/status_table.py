@@ -1,0 +1,80 @@
+"""Runs in a table, one line each."""
+
+from __future__ import annotations
+
+from supervisor.cli import amounts
+from supervisor.cli.run_state import RunState, integer
+from supervisor.cli.table import table
+
+HEADERS = ("NAME", "PHASE", "STEP", "LOSS", "TOK/S", "MFU", "GOODPUT", "ATTEMPT", "RACKS", "INCIDENTS", "AGE")
+RIGHT = ("LOSS", "TOK/S", "MFU", "GOODPUT", "ATTEMPT", "RACKS", "INCIDENTS")
+REASON_CHARACTERS = 200
+
+
+def status_table(states: list[RunState], wide: bool) -> list[str]:
+    headers = (*HEADERS, "REASON") if wide else HEADERS
+    return table(headers, [row(state, wide) for state in states], RIGHT)
+
+
+def row(state: RunState, wide: bool) -> tuple[str, ...]:
+    cells = (
+        state.directory.root.name,
+        phase_word(state),
+        step_of_steps(state),
+        amounts.loss(state.number("loss")),
+        amounts.count(state.number("tokensPerSecond")),
+        amounts.share(state.number("mfu")),
+        amounts.share(state.number("goodput")),
+        _whole(state.integer("attempt")),
+        _racks(state),
+        _whole(state.integer("incidents")),
+        _age(state),
+    )
+    return (*cells, _reason(state)) if wide else cells
+
+
+def phase_word(state: RunState) -> str:
+    """The phase; one that needs a supervisor which is not there is said to be left alone."""
+    if state.supervisor is None and state.phase in ("Pending", "Starting", "Running", "Recovering"):
+        return f"{state.phase}(unwatched)"
+    return state.phase
+
+
+def step_of_steps(state: RunState) -> str:
+    step, total = state.integer("step"), state.integer("totalSteps")
+    if step is None:
+        return amounts.NONE
+    return f"{step}/{total}" if total else str(step)
+
+
+def unwatched(state: RunState) -> str | None:
+    """In a sentence that nobody supervises a run that is not over; None where all is well."""
+    if phase_word(state) == state.phase:
+        return None
+    age = state.age_seconds("updatedAt")
+    seen = f"; what is shown is {amounts.span(age)} old" if age is not None else ""
+    return f"no supervisor is alive{seen}"
+
+
+def _racks(state: RunState) -> str:
+    used, wanted = integer(state.section("layout"), "racks"), state.wanted_racks()
+    if used is None and wanted is None:
+        return amounts.NONE
+    return f"{used if used is not None else amounts.NONE}/{wanted if wanted is not None else amounts.NONE}"
+
+
+def _age(state: RunState) -> str:
+    age = state.age_seconds("startedAt")
+    return amounts.span(age) if age is not None else amounts.NONE
+
+
+def _reason(state: RunState) -> str:
+    """Last in its line, so that its length moves nothing."""
+    said = state.damage or f"{state.text('reason')}: {state.text('message')}"
+    alone = unwatched(state)
+    return f"{said}; {alone}"[:REASON_CHARACTERS] if alone else said[:REASON_CHARACTERS]
+
+
+def _whole(value: int | None) -> str:
+    return amounts.NONE if value is None else str(value)
+

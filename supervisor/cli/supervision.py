@@ -1,0 +1,120 @@
+"""Supervising a run in the foreground: what `run`, `demo`, `resume` and `stop` have in common."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from supervisor.api.load import load_run
+from supervisor.api.mistakes import BadManifest
+from supervisor.api.types import TrainingRun
+from supervisor.cli.exit_codes import CommandError, ExitCode
+from supervisor.core.memory import Memory, Phase
+from supervisor.local.fleet import BadFleet
+from supervisor.local.memory_store import NewerMemory
+from supervisor.local.rundir import RunDirectory, RunDirectoryError
+
+if TYPE_CHECKING:
+    from supervisor.local.supervise import RunOptions, Screen
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """`code`: what the command should exit with."""
+
+    memory: Memory
+    code: ExitCode
+
+
+def load_manifest(path: Path) -> TrainingRun:
+    """Raises `CommandError` with one line per mistake."""
+    try:
+        return load_run(path)
+    except BadManifest as bad:
+        lines = bad.lines()
+        count = f"{len(bad.mistakes)} mistakes" if len(bad.mistakes) > 1 else "a mistake"
+        raise CommandError("\n".join([f"{path}: {count}", *(f"  {line}" for line in lines)]), ExitCode.USAGE) from None
+
+
+def options_of(directory: RunDirectory) -> RunOptions:
+    """What the run was last started with, for starting it again. Changes into the directory that it was started from.
+
+    Raises `CommandError` where the run was never started or its directory is gone.
+    """
+    from supervisor.local.supervise import RunOptions
+
+    absolute = RunDirectory(directory.root.resolve())
+    if not absolute.manifest.exists():
+        raise CommandError(f"{directory.root} holds no run.yaml; start it with: marin-sup run FILE", ExitCode.NOT_FOUND)
+    manifest = load_manifest(absolute.manifest)
+    try:
+        data = json.loads(absolute.options.read_text())
+        paths, working_directory = tuple(map(str, data["data"])), str(data["workingDirectory"])
+    except (OSError, ValueError, KeyError, TypeError):
+        paths, working_directory = (), os.getcwd()
+    try:
+        os.chdir(working_directory)
+    except OSError as error:
+        raise CommandError(
+            f"the run was started in {working_directory}, which cannot be entered ({error.strerror}); "
+            f"start it elsewhere: marin-sup run {absolute.manifest} --workdir {absolute.root}",
+            ExitCode.NOT_FOUND,
+        ) from None
+    return RunOptions(manifest, absolute, data=paths)
+
+
+def supervise_here(options: RunOptions, shown_as: RunDirectory) -> Finished:
+    """Supervise to the end, with a screen that suits stdout, and print the summary. Raises `CommandError`.
+
+    `shown_as`: the directory as the user named it.
+    """
+    from supervisor.local.chaos import BadChaos
+    from supervisor.local.supervise import supervise
+
+    terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    try:
+        memory = supervise(options, _screen(options, shown_as, terminal), hold_screen=terminal)
+    except (RunDirectoryError, BadFleet, BadChaos, NewerMemory) as error:
+        raise CommandError(str(error), ExitCode.USAGE) from None
+    _print_summary(options, shown_as, memory)
+    return Finished(memory, code_of(memory))
+
+
+def code_of(memory: Memory) -> ExitCode:
+    """A run that is none of these was interrupted twice."""
+    codes = {
+        Phase.SUCCEEDED: ExitCode.OK,
+        Phase.SUSPENDED: ExitCode.OK,
+        Phase.HELD: ExitCode.HELD,
+        Phase.FAILED: ExitCode.FAILED,
+    }
+    return codes.get(memory.phase, ExitCode.INTERRUPTED)
+
+
+def _screen(options: RunOptions, shown_as: RunDirectory, terminal: bool) -> Screen:
+    from supervisor.api.convert import core_spec
+
+    if terminal:
+        from supervisor.cli.screen.live import LiveScreen
+
+        return LiveScreen(core_spec(options.manifest), shown_as)
+    from supervisor.cli.screen.plain import PlainScreen
+
+    return PlainScreen()
+
+
+def _print_summary(options: RunOptions, shown_as: RunDirectory, memory: Memory) -> None:
+    from supervisor.cli.screen.summary import summary
+    from supervisor.local.history import read_history
+
+    history = read_history(options.directory.journal)
+    incidents = [history.incidents[number] for number in sorted(history.incidents)]
+    name = options.manifest.metadata.name
+    lines = summary(shown_as, name, memory, history.progress, incidents)
+    click.echo("\n".join(["", *lines]))
