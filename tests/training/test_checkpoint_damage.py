@@ -106,6 +106,14 @@ def test_a_deleted_file_is_noticed(copy: Path, kind: str) -> None:
     ) in caught.value.reason
 
 
+def test_a_link_in_place_of_a_file_is_noticed(copy: Path, tmp_path: Path) -> None:
+    chunk = copy / "state" / "step" / "c"
+    chunk.rename(tmp_path / "elsewhere")
+    chunk.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CheckpointDamaged, match="state/step/c is missing"):
+        read(copy)
+
+
 def test_a_step_that_is_not_there_was_never_finished(step: Path) -> None:
     with pytest.raises(CheckpointDamaged, match="never finished"):
         verify(step.parent.parent, ATTEMPT, STEP + 1)

@@ -16,7 +16,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from tests.training.checkpoint_states import ATTEMPT, FINGERPRINT, STEP, like, mesh, same, saved, state
+from tests.training.checkpoint_states import ATTEMPT, FINGERPRINT, STEP, like, mesh, same, saved, state, values
 from training.checkpoint import CheckpointDamaged, Checkpointer, checkpointer, chunk_codec, restore, verify
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "supervisor" / "wire" / "schema" / "trainer-v1.json").read_text())
@@ -128,10 +128,18 @@ def test_what_is_saved_is_the_state_at_the_call_although_training_reuses_its_mem
     saving.save(STEP, now, 0)
     jax.block_until_ready(advance(now))
     saving.close()
-    found = restore(tmp_path, ATTEMPT, STEP, like(on), FINGERPRINT)
-    assert same(found)
-    jax.block_until_ready(advance(found))
     assert same(restore(tmp_path, ATTEMPT, STEP, like(on), FINGERPRINT))
+
+
+def test_training_may_reuse_the_memory_of_a_restored_state(tmp_path: Path) -> None:
+    """Racks hold the same values; were they one buffer on the host, each would add to what another has written."""
+    saved(tmp_path)
+    found = restore(tmp_path, ATTEMPT, STEP, like(mesh(4, 2)), FINGERPRINT)
+    following = jax.jit(lambda leaf: leaf + 1, donate_argnums=0)(found.step)
+    assert {int(shard.data) for shard in following.addressable_shards} == {int(values().step) + 1}
+    large = jax.jit(lambda leaf: leaf + 1, donate_argnums=0)(found.weights["experts"])
+    for shard in large.addressable_shards:
+        assert np.array_equal(shard.data, values().weights["experts"][shard.index] + 1)
 
 
 def test_a_place_that_cannot_be_written_is_an_oserror_with_a_sentence(tmp_path: Path) -> None:

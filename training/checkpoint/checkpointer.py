@@ -68,13 +68,13 @@ class Checkpointer:
                 directory.mkdir(parents=True)
             orbax = self._orbax(step)
             orbax.save(directory.resolve() / STATE, args=StateSave(named))
-        except BaseException as error:
-            raise self._failed(step, error) from error
+        except Exception as error:
+            shown = self._failed(step, error)
+            if shown is error:
+                raise
+            raise shown from error
         blocked = time.monotonic() - began
-        # daemon: a rank that must exit because a peer is gone does not wait for that peer's part
-        self._writer = threading.Thread(
-            target=self._finish, args=(orbax, step, tokens, blocked), name=f"save-{step}", daemon=True
-        )
+        self._writer = threading.Thread(target=self._finish, args=(orbax, step, tokens, blocked), name=f"save-{step}")
         self._writer.start()
 
     def wait(self) -> None:

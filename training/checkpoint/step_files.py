@@ -17,14 +17,13 @@ READ_BYTES = 1 << 20
 def sizes(directory: Path) -> dict[str, int]:
     """Bytes of every file below `directory`, by path with forward slashes; the manifest at its top is left out.
 
-    Raises OSError; a link or a device is an OSError as well, because its size says nothing about what a reader would
-    get.
+    So is what is no plain file: the size of a link does not tell what a reader gets. Raises OSError.
     """
-    found: dict[str, int] = {}
-    for entry in _entries(directory):
-        if not entry.is_file(follow_symlinks=False):
-            raise OSError(f"{entry.path} is neither a file nor a directory")
-        found[Path(entry.path).relative_to(directory).as_posix()] = entry.stat(follow_symlinks=False).st_size
+    found = {
+        Path(entry.path).relative_to(directory).as_posix(): entry.stat(follow_symlinks=False).st_size
+        for entry in _entries(directory)
+        if entry.is_file(follow_symlinks=False)
+    }
     found.pop(MANIFEST, None)
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,56 +32,76 @@ def verify(root: Path, attempt: int, step: int) -> None:
 def verified(root: Path, attempt: int, step: int) -> Verified:
     """`verify`, and what was learnt on the way."""
     directory = step_directory(root, attempt, step)
+    manifest = _manifest(directory, attempt, step)
+    try:
+        return Verified(manifest, _compared(directory, manifest))
+    except _Wrong as error:
+        raise CheckpointDamaged(attempt, step, str(error)) from error
+    except FileNotFoundError as error:
+        raise CheckpointDamaged(attempt, step, f"{error.filename} went missing while it was read") from error
+
+
+def _manifest(directory: Path, attempt: int, step: int) -> Manifest:
     try:
         manifest = manifests.read(directory / MANIFEST)
-        if (manifest.attempt, manifest.step) != (attempt, step):
-            raise manifests.Unreadable(f"is that of another checkpoint, {manifest.attempt}:{manifest.step}")
     except manifests.Unreadable as error:
         raise CheckpointDamaged(attempt, step, f"its manifest {error}") from error
     except (FileNotFoundError, NotADirectoryError) as error:
         raise CheckpointDamaged(attempt, step, f"it was never finished: {directory} has no manifest") from error
     except IsADirectoryError as error:
         raise CheckpointDamaged(attempt, step, "its manifest is a directory") from error
-    wrong = _first_difference(directory, manifest)
-    if wrong is not None:
-        raise CheckpointDamaged(attempt, step, wrong)
-    return Verified(manifest, _arrays(directory, manifest))
+    if (manifest.attempt, manifest.step) != (attempt, step):
+        other = f"{manifest.attempt}:{manifest.step}"
+        raise CheckpointDamaged(attempt, step, f"its manifest is that of another checkpoint, {other}")
+    return manifest
 
 
-def _first_difference(directory: Path, manifest: Manifest) -> str | None:
+class _Wrong(Exception):
     """What is wrong with the files, in words."""
+
+
+def _compared(directory: Path, manifest: Manifest) -> dict[str, ZarrArray]:
+    """Compare every file with its entry; returns the arrays by name. Raises _Wrong, OSError."""
     found = step_files.sizes(directory)
+    arrays: dict[str, ZarrArray] = {}
     for file in manifest.files:
-        wrong = _difference(directory, file, found.pop(file.path, None))
-        if wrong is not None:
-            return wrong
-    unlisted = sorted(path for path in found if path.startswith(step_files.STATE + "/"))
-    return f"{unlisted[0]} is not in its manifest" if unlisted else None
+        _require_size(file, found.pop(file.path, None))
+        if step_files.is_chunk(file.path):
+            continue
+        name = step_files.array_of(file.path)
+        if name is None:
+            _require_hash(file, step_files.sha256(directory / file.path))
+        else:
+            arrays[name] = _array(directory, file)
+    for path in sorted(found):
+        if path.startswith(step_files.STATE + "/"):
+            raise _Wrong(f"{path} is not in its manifest")
+    return arrays
 
 
-def _difference(directory: Path, file: File, size: int | None) -> str | None:
+def _require_size(file: File, size: int | None) -> None:
     if size is None:
-        return f"{file.path} is missing"
+        raise _Wrong(f"{file.path} is missing")
     if size != file.bytes:
-        return f"{file.path} has {size} bytes instead of {file.bytes}"
-    if step_files.is_chunk(file.path):
-        return None
+        raise _Wrong(f"{file.path} has {size} bytes instead of {file.bytes}")
+
+
+def _require_hash(file: File, sha256: str) -> None:
     if file.sha256 is None:
-        return f"{file.path} has no hash in its manifest"
-    if step_files.sha256(directory / file.path) != file.sha256:
-        return f"the content of {file.path} has changed"
-    if step_files.array_of(file.path) is not None and not _checks_itself(directory / file.path):
-        return f"{file.path} describes chunks without checksums, whose damage could not be noticed"
-    return None
+        raise _Wrong(f"{file.path} has no hash in its manifest")
+    if sha256 != file.sha256:
+        raise _Wrong(f"the content of {file.path} has changed")
 
 
-def _checks_itself(path: Path) -> bool:
+def _array(directory: Path, file: File) -> ZarrArray:
+    if file.bytes > zarr_array.METADATA_BYTES_MAX:
+        raise _Wrong(f"{file.path} is too large to describe an array")
+    text = (directory / file.path).read_bytes()
+    _require_hash(file, hashlib.sha256(text).hexdigest())
     try:
-        return zarr_array.parse(path.read_bytes()).chunks_checked
-    except ValueError:
-        return False
-
-
-def _arrays(directory: Path, manifest: Manifest) -> dict[str, ZarrArray]:
-    paths = {step_files.array_of(file.path): file.path for file in manifest.files}
-    return {name: zarr_array.parse((directory / path).read_bytes()) for name, path in paths.items() if name is not None}
+        array = zarr_array.parse(text)
+    except ValueError as error:
+        raise _Wrong(f"{file.path} is {error}") from error
+    if not array.chunks_checked:
+        raise _Wrong(f"{file.path} describes chunks without checksums, whose damage could not be noticed")
+    return array

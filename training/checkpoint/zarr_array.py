@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 METADATA = "zarr.json"
+METADATA_BYTES_MAX = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
