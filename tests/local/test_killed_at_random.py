@@ -14,10 +14,9 @@ import pytest
 from supervisor.local import chaos
 from supervisor.local.chaos import ChaosOrder
 from supervisor.local.rundir import RunDirectory
-from tests.local.run_process import ONE_THREAD, RunProcess, environment, manifest, running
+from tests.local.killable import STEPS, every_sample_is_used_exactly_once, killable
+from tests.local.run_process import RunProcess, running
 
-STEPS = 120
-SEQUENCES = 8  # global batch of the tiny model
 SEEDS = range(20)
 IN_MAKE_TEST = (0, 1, 2)
 MOMENTS = ("start", "restore", "step", "save", "recovery")
@@ -42,28 +41,7 @@ def drawn(seed: int) -> tuple[dict, str, list[Blow]]:
     steps = sorted(draw.sample(range(5, STEPS - 20, 5), 4))
     victims = [*draw.sample(VICTIMS, 3), "rank"]
     blows = [Blow(victim, draw.choice(MOMENTS), step) for victim, step in zip(victims, steps, strict=True)]
-    run = killable("killed")
-    return run, "3x2", blows
-
-
-def killable(name: str) -> dict:
-    trainer = {
-        "module": "training.train",
-        "args": ["--config", "tiny", "--set", f"steps={STEPS}"],
-        "env": environment(ONE_THREAD),
-    }
-    return manifest(name, racks=2, nodes=1, ranks=1, trainer=trainer)
-
-
-@pytest.fixture(scope="module")
-def unbroken(tmp_path_factory: pytest.TempPathFactory) -> dict[int, float]:
-    """The loss of every step of a run that nobody touched."""
-    with running(tmp_path_factory.mktemp("unbroken"), killable("unbroken"), "--fleet", "3x2") as run:
-        assert run.wait() == 0, run.story()
-        assert run.incidents() == []
-        losses = run.losses()
-    assert sorted(losses) == list(range(1, STEPS + 1))
-    return losses
+    return killable(), "3x2", blows
 
 
 @pytest.mark.parametrize(
@@ -95,14 +73,6 @@ def test_a_run_killed_at_random_is_bitwise_the_unbroken_one(
         numbers = [attempt["number"] for attempt in run.attempts()]
         assert numbers == sorted(set(numbers)), "attempt numbers only grow"
         every_sample_is_used_exactly_once(run)
-
-
-def every_sample_is_used_exactly_once(run: RunProcess) -> None:
-    used: list[int] = []
-    for event in run.lineage_steps().values():
-        first, count = int(event["metrics"]["sampleFirst"]), int(event["metrics"]["sampleCount"])
-        used.extend(range(first, first + count))
-    assert sorted(used) == list(range(STEPS * SEQUENCES))
 
 
 # ---- striking
