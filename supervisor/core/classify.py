@@ -73,7 +73,7 @@ CONTRACT_EXITS: dict[int, tuple[Cause, str, Reason, str]] = {  # sysexits(3), as
 
 def refused_its_input(fault: GangFault) -> Verdict | None:
     """Whatever else went away meanwhile: a mistake in the configuration or the data is there again after a restart."""
-    told = tuple(e for e in fault.exits if e in fault.roots and e.exit.code in (78, 65))
+    told = tuple(root for root in fault.roots if root.exit.code in (78, 65))
     return exited_by_contract(replace(fault, exits=told)) if told else None
 
 

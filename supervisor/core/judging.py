@@ -10,7 +10,7 @@ from supervisor.core.gang_fault import GangFault, RankExit
 from supervisor.core.incident import Incident, Outcome, closed
 from supervisor.core.ledger import Category
 from supervisor.core.memory import Attempt, Stage, StopFor
-from supervisor.core.observation import Worker
+from supervisor.core.observation import Alarm, Worker
 from supervisor.core.reasons import Reason
 from supervisor.core.watching import ranks_of
 
@@ -59,9 +59,12 @@ def gang_exits(p: Pass) -> tuple[RankExit, ...]:
     attempt = p.memory.attempt
     if attempt is None:
         return ()
-    alarms = tuple(a for a in p.obs.alarms if a.attempt == attempt.number)
+    alarms: dict[int, tuple[Alarm, ...]] = {}
+    for alarm in p.obs.alarms:
+        if alarm.attempt == attempt.number:
+            alarms[alarm.rank] = (*alarms.get(alarm.rank, ()), alarm)
     return tuple(
-        RankExit(rank.rank, node, rank.exit, tuple(a for a in alarms if a.rank == rank.rank))
+        RankExit(rank.rank, node, rank.exit, alarms.get(rank.rank, ()))
         for node, rank in ranks_of(p)
         if rank.exit is not None
     )

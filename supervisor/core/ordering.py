@@ -15,11 +15,13 @@ from supervisor.core.actions import (
 from supervisor.core.decision import Pass
 from supervisor.core.judging import stop_key
 from supervisor.core.memory import Attempt, CheckState, Phase, Stage, StopFor
+from supervisor.core.observation import Worker
 from supervisor.core.placement import PlacedRank
 from supervisor.core.preparing import check_id, collect_id, set_aside_id, survey_id
 from supervisor.core.reasons import Reason
 from supervisor.core.watching import retained
 
+STANDBY = "standby"
 FAULT_GRACE_MS = 2_000  # a gang that has lost a rank cannot save: what is left of it gets little time
 
 
@@ -48,16 +50,22 @@ def _fence_workers(p: Pass) -> Pass:
 
 
 def send_orders(p: Pass) -> Pass:
+    """To every worker that acts on another order than the one that is due."""
     steward = _steward(p)
-    intents = _intents(p)
+    attempt = p.memory.attempt
+    placed = set(attempt.sessions) if attempt else set()
+    share = _share_key(attempt) if attempt else ""
+    due: list[tuple[Worker, str, tuple[Task, ...]]] = []
     for worker in p.obs.workers:
-        if not worker.connected:
-            continue
-        gang = intents.get((worker.node, worker.session))
-        order = _order_for(gang, tasks(p) if worker.node == steward else ())
-        if worker.order_key != order.key:
-            p = p.ask(SendOrder(worker.node, order))
-    return p
+        work = tasks(p) if worker.node == steward else ()
+        key = share if (worker.node, worker.session) in placed else STANDBY
+        key += "".join(f"+{task.id}" for task in work)
+        if worker.connected and worker.order_key != key:
+            due.append((worker, key, work))
+    if not due:
+        return p
+    shares = _shares(p)
+    return p.ask(*(SendOrder(w.node, WorkerOrder(key, shares.get((w.node, w.session)), work)) for w, key, work in due))
 
 
 def tasks(p: Pass) -> tuple[Task, ...]:
@@ -84,18 +92,19 @@ def _steward(p: Pass) -> str | None:
     return next((node for node in preferred if node in connected), next(iter(connected), None))
 
 
-def _order_for(gang: GangIntent | None, work: tuple[Task, ...]) -> WorkerOrder:
-    suffix = "".join(f"+{task.id}" for task in work)
-    if gang is None:
-        return WorkerOrder(f"standby{suffix}", None, work)
-    if gang.command is Command.STOP:
-        return WorkerOrder(f"{stop_key(gang.attempt)}{suffix}", gang, work)
-    control = f":save{gang.save}" if gang.save else ""
-    control += ":stop" if gang.stop else ""
-    return WorkerOrder(f"a{gang.attempt}:run{control}{suffix}", gang, work)
+def _share_key(attempt: Attempt) -> str:
+    if attempt.stage is Stage.STOPPING:
+        return stop_key(attempt.number)
+    save = f":save{attempt.save}" if attempt.save else ""
+    return f"a{attempt.number}:run{save}" + (":stop" if _asked_to_stop(attempt) else "")
 
 
-def _intents(p: Pass) -> dict[tuple[str, str], GangIntent]:
+def _asked_to_stop(attempt: Attempt) -> bool:
+    """By a request that the trainer heeds, and so saves first; a stop by TERM is a command."""
+    return attempt.stage is Stage.SAVING or attempt.stop_for is StopFor.SUSPEND
+
+
+def _shares(p: Pass) -> dict[tuple[str, str], GangIntent]:
     """By (node, session): the worker that was placed, never one that came later, gets its share of the attempt."""
     attempt = p.memory.attempt
     if attempt is None:
@@ -120,7 +129,7 @@ def _intent(p: Pass, attempt: Attempt, ranks: tuple[PlacedRank, ...]) -> GangInt
         coordinator=attempt.coordinator,
         resume=attempt.parent,
         save=attempt.save,
-        stop=attempt.stage is Stage.SAVING or attempt.stop_for is StopFor.SUSPEND,
+        stop=_asked_to_stop(attempt),
         grace_ms=_grace(p, attempt),
     )
 
