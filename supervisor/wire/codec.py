@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 MAX_STRING = 1 << 20
 MAX_ITEMS = 100_000
 MAX_DEPTH = 32
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 T = TypeVar("T")
 JsonObject = dict[str, Any]
@@ -30,8 +31,10 @@ class Malformed(ValueError):
 
 def encode(value: Any) -> Any:
     """The JSON form of a dataclass, tuple, dict or plain value."""
+    if type(value) in _PLAIN:
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {name: encode(getattr(value, name)) for name in _names(type(value))}
     if isinstance(value, list | tuple):
         return [encode(item) for item in value]
     if isinstance(value, dict):
@@ -42,6 +45,11 @@ def encode(value: Any) -> Any:
 def decode(cls: type[T], data: Any) -> T:
     """`data`, as parsed from JSON, as an instance of the dataclass `cls`. Raises `Malformed`."""
     return typing.cast(T, _decode(cls, data, "", 0))
+
+
+@functools.cache
+def _names(cls: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls))
 
 
 @functools.cache

@@ -6,6 +6,7 @@ garbage.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Callable
@@ -135,7 +136,12 @@ def _contract(value: Any) -> int:
 def _metrics(value: Any) -> dict[str, float | int | None]:
     if not isinstance(value, dict) or len(value) > MAX_METRICS:
         raise _Unfit(f"an object of at most {MAX_METRICS} members is allowed")
-    return {printable(name, MAX_NAME): _measured(item) for name, item in value.items()}
+    return {_metric_name(name): _measured(item) for name, item in value.items()}
+
+
+@functools.lru_cache(maxsize=1024)  # the same few at every step
+def _metric_name(name: str) -> str:
+    return printable(name, MAX_NAME)
 
 
 def _layout(value: Any) -> dict[str, int]:

@@ -43,7 +43,9 @@ def check(arguments: dict[str, Any], deadline: float = DEADLINE) -> dict[str, An
     not-checked  the trainer does not know the question: it trained, or ended or was silent without an answer
     failed       it knows it cannot run (78), or it stopped half-way through its answers
     """
-    trainer = decode(TrainerCommand, arguments.get("trainer"))
+    if not isinstance(arguments.get("trainer"), dict):
+        raise ValueError("trainer: an object of module or command, args and so on is needed")
+    trainer = decode(TrainerCommand, arguments["trainer"])
     layouts = arguments.get("layouts")
     if not isinstance(layouts, list) or not 0 < len(layouts) <= MAX_LAYOUTS:
         raise ValueError(f"layouts: a list of 1 to {MAX_LAYOUTS} layouts is needed")

@@ -1,4 +1,4 @@
-"""A supervisor's end of sync and real workers on it, for tests: one hub, a server that can be killed, worker processes."""
+"""A supervisor's end of sync, and real workers on it: one hub, a server that can be killed, worker processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,6 +27,7 @@ from supervisor.wire.messages import (
     TrainerCommand,
 )
 from supervisor.wire.server import SyncServer
+from supervisor.worker.descendants import processes
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "a-token-for-tests-0123456789"
@@ -49,6 +50,11 @@ def alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def agent_of(guard: int) -> int:
+    """The guard's one child: the agent."""
+    return next(process.pid for process in processes() if process.parent == guard)
 
 
 def marked(workdir: Path) -> list[int]:
@@ -110,11 +116,13 @@ class Bench:
         self.server.start()
         write_address(self.sync, Address(*self.server.address, TOKEN))
 
-    def worker(self, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def worker(
+        self, environment: dict[str, str] | None = None, program: Sequence[str] = ("-m", "supervisor.worker")
+    ) -> subprocess.Popen[bytes]:
         """Start the worker and wait until it has registered."""
         arguments = ["--node", NODE, "--sync", str(self.sync), "--workdir", str(self.workdir)]
         process = subprocess.Popen(
-            [sys.executable, "-m", "supervisor.worker", *arguments],
+            [sys.executable, *program, *arguments],
             cwd=ROOT,
             start_new_session=True,
             env={**os.environ, **(environment or {})},
@@ -179,5 +187,3 @@ class Bench:
                 process.wait()
         self.server.stop()
         eventually(lambda: not marked(self.workdir), "no process of this test left")
-
-

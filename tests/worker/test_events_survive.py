@@ -22,7 +22,19 @@ def test_a_restarted_supervisor_gets_what_was_not_recorded_exactly_once(bench: B
     bench.worker()
     away, back = tmp_path / "away", tmp_path / "back"
     script = [word for n in (1, 2, 3) for word in ("emit", step(n))]
-    script += ["wait-file", str(away), "emit", step(4), "print", "four", "wait-file", str(back), "emit", step(5), "hang"]
+    script += [
+        "wait-file",
+        str(away),
+        "emit",
+        step(4),
+        "print",
+        "four",
+        "wait-file",
+        str(back),
+        "emit",
+        step(5),
+        "hang",
+    ]
     bench.order(gang(1, trainer(*script)))
     eventually(lambda: steps(bench) == [1, 2, 3], "the first three steps")
     bench.hub.mark_recorded(bench.hub.take_events(limit=2)[-1].cursor)

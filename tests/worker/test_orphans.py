@@ -5,25 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
-from tests.worker.bench import NODE, Bench, alive, eventually, gang, marked, trainer
+from tests.worker.bench import NODE, Bench, agent_of, alive, eventually, gang, marked, trainer
 
 TRAIN = '{"event":"phase","phase":"train"}'
-
-
-def agent_of(guard: int) -> int:
-    """The guard's one child."""
-    for path in Path("/proc").iterdir():
-        try:
-            fields = (path / "stat").read_text(errors="replace").rpartition(")")[2].split() if path.name.isdigit() else []
-        except OSError:
-            continue
-        if fields and int(fields[1]) == guard:
-            return int(path.name)
-    raise AssertionError(f"process {guard} has no child")
 
 
 def busy_node(bench: Bench, grace_ms: int = 300) -> tuple[int, list[int]]:

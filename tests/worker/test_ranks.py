@@ -33,7 +33,9 @@ TRAIN = '{"event":"phase","phase":"train"}'
 
 def test_start_progress_and_exit_of_a_rank_are_reported(bench: Bench) -> None:
     bench.worker()
-    bench.order(gang(1, trainer("emit", HELLO, "emit", TRAIN, "emit", step(1), "emit", step(2, "entered"), "exit", "0")))
+    bench.order(
+        gang(1, trainer("emit", HELLO, "emit", TRAIN, "emit", step(1), "emit", step(2, "entered"), "exit", "0"))
+    )
     ended = bench.until_exit()
     assert (ended.state, ended.phase, ended.completed, ended.entered) == ("exited", "train", 1, 2)
     assert (ended.exit.code, ended.exit.signal, ended.exit.by_us) == (0, None, False)
