@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import statistics
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -153,3 +156,27 @@ def test_what_a_rank_leaves_behind_dies_with_it_and_its_neighbour_is_untouched(b
     assert bench.until_exit(0).exit.signal == signal.SIGKILL
     eventually(lambda: not alive(child) and not alive(escaped), "the killed rank's children dead")
     assert all(alive(pid) for pid in (bench.rank(1).pid, *neighbours))
+
+
+def test_an_exit_rings_the_doorbell_at_once_and_so_does_a_start(bench: Bench) -> None:
+    bench.worker()
+    ended, started = [], []
+    for attempt in range(1, 6):
+        ordered = time.monotonic()
+        bench.order(gang(attempt, trainer("emit", TRAIN, "hang")))
+        started.append(until_rung(bench, ordered, lambda n=attempt: bench.rank(0, n) and bench.rank(0, n).pid))
+        pid = bench.until_running(0, attempt).pid
+        assert pid is not None
+        killed = time.monotonic()
+        Bench.kill(pid)
+        ended.append(until_rung(bench, killed, lambda n=attempt: bench.rank(0, n).exit))
+    for what, took in (("set_order to a started rank heard of", started), ("SIGKILL of a rank to the doorbell", ended)):
+        print(f"{what}: median {statistics.median(took):.1f} ms, worst {max(took):.1f} ms")
+
+
+def until_rung(bench: Bench, since: float, seen: Callable[[], object]) -> float:
+    """Milliseconds from `since` to the first urgent ring at which `seen` holds."""
+    while True:
+        at, ring = bench.rings.get(timeout=10)
+        if at >= since and ring.urgent and seen():
+            return 1000 * (at - since)
