@@ -1,4 +1,4 @@
-"""What is known of a run, as a `TrainingRun` with its status: for people and `kubectl wait`, never an input to a decision."""
+"""What is known of a run, as a `TrainingRun` with its status: for people and `kubectl wait`, never decided upon."""
 
 from __future__ import annotations
 
@@ -74,9 +74,7 @@ def digest(
         last_decision=status.DecisionStatus(reason=memory.reason.value, message=memory.message[:MAX_MESSAGE]),
         incidents=memory.incidents,
         requests=tuple(_request(outcome) for outcome in memory.requests[-MAX_REQUESTS:]),
-        nodes=tuple(
-            status.NodeStatus(name=name, rack=rack, state=_camel(state)) for name, rack, state in list(nodes)[:MAX_NODES]
-        ),
+        nodes=tuple(_node(*node) for node in list(nodes)[:MAX_NODES]),
         started_at=moment(memory.ledger.started_ms),
         updated_at=moment(now_ms),
         supervisor=status.SupervisorStatus(pid=pid, alive=True),
@@ -119,6 +117,10 @@ def _last_checkpoint(memory: Memory, told: Told) -> status.CheckpointStatus | No
 
 def _ledger(times: Times) -> status.Ledger:
     return status.Ledger(**asdict(times))
+
+
+def _node(name: str, rack: str, state: str) -> status.NodeStatus:
+    return status.NodeStatus(name=name, rack=rack, state=_camel(state))
 
 
 def _request(outcome: RequestOutcome) -> status.RequestStatus:

@@ -33,7 +33,7 @@ def loss(value: float | None) -> str:
 def span(seconds: float) -> str:
     """The two largest units, as Kubernetes writes an age: `3d4h`, `2m5s`, `41s`."""
     left = max(0, int(seconds))
-    parts = []
+    parts: list[str] = []
     for size, unit in _SECONDS:
         number, left = divmod(left, size)
         if number or parts:

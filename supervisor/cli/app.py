@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
-from supervisor.cli.exit_codes import MEANINGS, ExitCode
+from supervisor.cli.exit_codes import MEANINGS, CommandError, ExitCode
 from supervisor.cli.lazy_group import LazyGroup
 
 _HERE = "supervisor.cli.commands"
@@ -74,7 +74,7 @@ def run_command(arguments: list[str]) -> int:
         where = f"{error.filename}: " if error.filename else ""
         click.echo(f"marin-sup: {where}{error.strerror or error}", err=True)
         return ExitCode.NOT_FOUND
-    except Exception as error:  # noqa: BLE001  the last line of defence between a fault of ours and a person
+    except Exception as error:  # the last line of defence between a fault of ours and a person
         if os.environ.get("MARIN_SUP_DEBUG") == "1":
             raise
         click.echo(
@@ -91,7 +91,7 @@ def _complain(error: click.ClickException) -> int:
         return error.exit_code
     for line in error.format_message().splitlines():
         click.echo(f"marin-sup: {line}" if not line.startswith(" ") else line, err=True)
-    return error.exit_code
+    return error.code if isinstance(error, CommandError) else error.exit_code
 
 
 def _silence_stdout() -> None:

@@ -35,4 +35,4 @@ class CommandError(click.ClickException):
 
     def __init__(self, message: str, code: ExitCode) -> None:
         super().__init__(message)
-        self.exit_code = int(code)
+        self.code = code

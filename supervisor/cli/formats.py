@@ -13,9 +13,8 @@ LIST_KIND = {"apiVersion": "supervisor.marin.community/v1alpha1", "kind": "List"
 
 
 def output_option(*forms: str) -> Callable[[Decorated], Decorated]:
-    return click.option(
-        "-o", "--output", type=click.Choice(forms), default="table" if "table" in forms else "text", help="Form of the output."
-    )
+    """The first of `forms` is the default."""
+    return click.option("-o", "--output", type=click.Choice(forms), default=forms[0], help="Form of the output.")
 
 
 def as_json(data: Any) -> str:

@@ -8,12 +8,14 @@ from supervisor.cli.table import table
 
 HEADERS = ("NAME", "PHASE", "STEP", "LOSS", "TOK/S", "MFU", "GOODPUT", "ATTEMPT", "RACKS", "INCIDENTS", "AGE")
 RIGHT = ("LOSS", "TOK/S", "MFU", "GOODPUT", "ATTEMPT", "RACKS", "INCIDENTS")
+STEADY = (12, 10, 11, 6, 6, 4, 7, 7, 5, 9, 5)  # widths for lines that are printed one at a time
 REASON_CHARACTERS = 200
 
 
-def status_table(states: list[RunState], wide: bool) -> list[str]:
+def status_table(states: list[RunState], wide: bool, least: tuple[int, ...] = ()) -> list[str]:
+    """Its lines, the headers first. `least`: see `table`."""
     headers = (*HEADERS, "REASON") if wide else HEADERS
-    return table(headers, [row(state, wide) for state in states], RIGHT)
+    return table(headers, [row(state, wide) for state in states], RIGHT, least)
 
 
 def row(state: RunState, wide: bool) -> tuple[str, ...]:
@@ -77,4 +79,3 @@ def _reason(state: RunState) -> str:
 
 def _whole(value: int | None) -> str:
     return amounts.NONE if value is None else str(value)
-

@@ -24,10 +24,16 @@ PHASE_COLOURS = {
 }
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> list[str]:
-    """The lines of a table. Columns named in `right` are aligned there (numbers). Cells are made fit for a terminal."""
+def table(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = (), least: Sequence[int] = ()
+) -> list[str]:
+    """The lines of a table. Columns named in `right` are aligned there (numbers). Cells are made fit for a terminal.
+
+    `least`: widths of the first columns, for lines that are printed one at a time.
+    """
     lines = [list(headers), *([printable(cell, MAX_CELL) for cell in row] for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(headers))]
+    least = [*least, *[0] * (len(headers) - len(least))]
+    widths = [max(least[i], *(len(line[i]) for line in lines)) for i in range(len(headers))]
     aligned = [str.rjust if header in right else str.ljust for header in headers]
     return [
         GAP.join(align(cell, width) for align, cell, width in zip(aligned, line, widths, strict=True)).rstrip()

@@ -14,7 +14,7 @@ from supervisor.cli.exit_codes import CommandError, ExitCode
 from supervisor.cli.run_lookup import all_runs, find_run, runs_root
 from supervisor.cli.run_state import RunState, read_run
 from supervisor.cli.status_page import status_page
-from supervisor.cli.status_table import row, status_table
+from supervisor.cli.status_table import STEADY, row, status_table
 from supervisor.cli.table import paint_phases
 
 CLEAR = "\x1b[H\x1b[2J\x1b[3J"  # cursor home, screen and scroll-back cleared
@@ -88,7 +88,7 @@ def _follow(look: Look, output: str, single: bool, interval: float) -> None:
     """One line per change: of a table its rows (the age alone is no change), else one JSON object or name."""
     told: dict[str, str] = {}
     if output in ("table", "wide"):
-        click.echo(status_table([], wide=True)[0])
+        click.echo(status_table([], wide=True, least=STEADY)[0])
     while True:
         states = look()
         for state in states:
@@ -110,4 +110,4 @@ def _line(state: RunState, output: str) -> tuple[str, str]:
     if output == "name":
         return f"trainingrun/{state.directory.root.name}", state.directory.root.name
     cells = row(state, wide=True)
-    return status_table([state], wide=True)[1], "\0".join((*cells[:10], cells[11]))
+    return status_table([state], wide=True, least=STEADY)[1], "\0".join((*cells[:10], cells[11]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 
@@ -15,11 +16,12 @@ EVERY_MS = 10_000
 PARTS = 10  # a line, too, whenever another tenth of the steps is done
 MAX_LINE = 1000
 Write = Callable[[str], None]
+log = logging.getLogger(__name__)
 
 
 class PlainScreen:
     def __init__(self, write: Write | None = None) -> None:
-        self._write = write or _to_stdout
+        self._write = write or _Stdout()
         self._told_ms = 0
         self._told_part = -1
         self._told_step = -1
@@ -67,6 +69,18 @@ def progress_line(memory: Memory, progress: Progress) -> str:
     return ", ".join(parts)
 
 
-def _to_stdout(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+class _Stdout:
+    """Line by line, until nobody reads any more: that ends the lines, never the run."""
+
+    def __init__(self) -> None:
+        self._open = True
+
+    def __call__(self, line: str) -> None:
+        if not self._open:
+            return
+        try:
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+        except OSError as error:
+            log.warning("nobody reads our output any more: %s", error)
+            self._open = False

@@ -14,7 +14,7 @@ from supervisor.local.rundir import RunDirectory
 from supervisor.observe.progress import Progress
 from supervisor.wire.text import printable
 
-BAR = 30
+BAR = 30  # characters
 MAX_TEXT = 2000
 SHOWN_INCIDENTS = 20
 
@@ -81,10 +81,14 @@ def _where_the_time_went(memory: Memory) -> list[str]:
         return []
     spent = sorted(((times.of(c), c) for c in Category if times.of(c)), key=lambda part: -part[0])
     rows = [
-        f"  {category.value:<12} {amounts.seconds(ms):>8} s {amounts.share(ms / total):>5}  {'#' * round(BAR * ms / total)}"
+        f"  {category.value:<12} {amounts.seconds(ms):>8} s {amounts.share(ms / total):>5}  {_bar(ms / total)}"
         for ms, category in spent
     ]
     return [f"where the time went ({amounts.seconds(total)} s in all)", *(row.rstrip() for row in rows)]
+
+
+def _bar(part: float) -> str:
+    return "#" * round(BAR * part)
 
 
 def _training(memory: Memory, progress: Progress) -> list[str]:

@@ -1,0 +1,80 @@
+"""`marin-sup chaos`: break something on purpose, to see what the supervisor makes of it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from supervisor.cli.asking import LOOK_EVERY, require_supervisor
+from supervisor.cli.exit_codes import CommandError, ExitCode
+from supervisor.cli.run_lookup import find_run, spoken
+from supervisor.cli.run_state import integer, read_run
+
+if TYPE_CHECKING:
+    from supervisor.local.chaos import ChaosOrder
+    from supervisor.local.rundir import RunDirectory
+
+CARRIED_OUT_WITHIN = 15.0  # seconds
+SHOWN = 32
+
+
+@click.command()
+@click.argument("run")
+@click.argument("order", nargs=-1, required=True, metavar="VERB TARGET [@step N]")
+def chaos(run: str, order: tuple[str, ...]) -> int | None:
+    """Break something of RUN: now, or once it has completed step N.
+
+    \b
+    kill-rank RANK    SIGKILL to one rank
+    kill-node NODE    the node loses power (such as r0n1)
+    kill-rack RACK    the whole rack loses power (such as r1)
+    fail-rank RANK    the trainer of one rank raises an exception
+    revive-node NODE  a dead node comes back
+    revive-rack RACK  a dead rack comes back
+    """
+    from supervisor.local.chaos import BadChaos, done_path, parse_chaos, send
+
+    try:
+        parsed = parse_chaos(" ".join(order))
+    except BadChaos as error:
+        raise CommandError(str(error), ExitCode.USAGE) from None
+    directory = find_run(run)
+    _check_target(directory, parsed)
+    require_supervisor(directory, f"take the run up first: marin-sup resume {spoken(directory)}")
+    path = send(directory, parsed)
+    if parsed.at_step is not None:
+        click.echo(f"ordered: {parsed}")
+        return None
+    deadline = time.monotonic() + CARRIED_OUT_WITHIN
+    while time.monotonic() < deadline:
+        if done_path(path).exists():
+            click.echo(f"done: {parsed}")
+            return None
+        time.sleep(LOOK_EVERY / 2)
+    raise CommandError(
+        f"{parsed} is not carried out within {CARRIED_OUT_WITHIN:g} s; it stays ordered", ExitCode.TIMED_OUT
+    )
+
+
+def _check_target(directory: RunDirectory, order: ChaosOrder) -> None:
+    """A node, rack or rank that the run does not have is a typo."""
+    known = _ranks(directory) if order.verb.endswith("-rank") else _places(directory, order.verb)
+    if known and order.target not in known:
+        have = ", ".join(known) if len(known) <= SHOWN else f"{known[0]} to {known[-1]}"
+        raise CommandError(f"found the target {order.target}, there are: {have}", ExitCode.USAGE)
+
+
+def _places(directory: RunDirectory, verb: str) -> list[str]:
+    from supervisor.local.fleet import load_fleet
+
+    fleet = load_fleet(directory.fleet)
+    nodes = fleet.nodes() if fleet else ()
+    return list(dict.fromkeys(node.name if verb.endswith("-node") else node.rack for node in nodes))
+
+
+def _ranks(directory: RunDirectory) -> list[str]:
+    layout = read_run(directory).section("layout")
+    racks, nodes, ranks = (integer(layout, key) or 0 for key in ("racks", "nodesPerRack", "ranksPerNode"))
+    return [str(rank) for rank in range(racks * nodes * ranks)]
