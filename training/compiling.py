@@ -1,9 +1,12 @@
 """Compiling ahead of the first step, and keeping the program: a restarted rank neither traces nor compiles.
 
-JAX's own persistent cache serves rank 0 alone on CPU (the key holds a fingerprint of the topology that differs between
-processes, and only process 0 writes; jax 0.10.2), and needs the program traced first. So the finished program lies in
-the cache directory, under a name made of all that determines it. Rank 0 compiles and tells the others; those that
-cannot read its file compile, too. A program is code: the directory must be as trusted as the sources.
+The finished program lies in the cache directory, under a name made of all that determines it. Rank 0 compiles and tells
+the others; those that cannot read its file compile, too. A program is code: the directory must be as trusted as the
+sources.
+
+JAX's own persistent cache is off. On CPU it serves rank 0 alone (its key holds a fingerprint of the topology that
+differs between processes, and only process 0 writes), it needs the program traced first, and a program that came out of
+it cannot be kept: serialised again it lacks kernels (all seen with jax 0.10.2).
 """
 
 from __future__ import annotations
@@ -99,7 +102,8 @@ def _environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _sources() -> str:
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    folder = Path(__file__).parent
+    for path in sorted([*folder.glob("*.py"), *folder.glob("model/**/*.py")]):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -99,7 +99,7 @@ def open_batches(paths: tuple[Path, ...], data: Data, seed: int) -> Batches:
         needed = data.sequence * data.heldout_every + 1
         named = ", ".join(str(p) for p in paths) or "the default text"
         raise DataError(
-            f"{named}: {corpus.bytes} bytes of text, but one held-out window needs at least {needed}; give more with --data"
+            f"{named}: {corpus.bytes} bytes of text, but one held-out window needs {needed}; give more with --data"
         )
     return batches
 

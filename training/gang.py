@@ -26,8 +26,7 @@ def join(contract: Contract) -> None:
     file.
     """
     jax.config.update("jax_enable_preemption_service", False)
-    if contract.cache is not None:
-        _cache(str(contract.cache))
+    jax.config.update("jax_enable_compilation_cache", False)  # why: training.compiling
     if contract.processes == 1:
         return
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
@@ -63,15 +62,6 @@ def is_peer_failure(error: BaseException) -> bool:
     inside.
     """
     return isinstance(error, jax.errors.JaxRuntimeError) and _PEER_FAILED.search(str(error)) is not None
-
-
-def _cache(directory: str) -> None:
-    """Set in the program: an interpreter that imported JAX early would not see environment variables. Small programs
-    count, too.
-    """
-    jax.config.update("jax_compilation_cache_dir", directory)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
 
 def _bind_address(coordinator: str | None) -> str | None:
