@@ -101,7 +101,7 @@ def _exit(node: str, rank: Rank) -> str:
     how = f"exited with {left.code}" if left.signal is None else f"was killed by {_signal(left.signal)}"
     ours = " after we told it to stop" if left.by_us else ""
     words = [line for line in left.last_words.strip().splitlines() if line.strip()]
-    said = f', its last words: "{words[-1].strip()[:MAX_WORDS]}"' if words and not left.by_us else ""
+    said = f', its last words: "{words[-1].strip()[:MAX_WORDS]}"' if words and left.code != 0 and not left.by_us else ""
     return f"rank {rank.rank} on {node} {how}{ours}{said}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,5 +117,6 @@ def _print_summary(options: RunOptions, shown_as: RunDirectory, memory: Memory) 
     history = read_history(options.directory.journal)
     incidents = [history.incidents[number] for number in sorted(history.incidents)]
     name = options.manifest.metadata.name
-    lines = summary(shown_as, name, memory, history.progress, incidents)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    lines = summary(shown_as, name, memory, history.progress, incidents, width)
     click.echo("\n".join(["", *lines]))

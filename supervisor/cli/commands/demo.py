@@ -12,6 +12,8 @@ SAMPLE = Path("k8s") / "samples" / "demo.yaml"
 FLEET = "2x3"
 CHAOS = ("kill-node r0n1 @step 40", "kill-rack r1 @step 90")
 
+NEXT = f'marin-sup run {SAMPLE} --fleet {FLEET} --workdir runs/mine --chaos "fail-rank 1 @step 20"'
+
 
 @click.command()
 def demo() -> int:
@@ -45,7 +47,9 @@ def demo() -> int:
             err=True,
         )
         return ExitCode.FAILED
-    click.echo(f"\nthe run succeeded and recovered from all {recovered} incidents by itself")
+    click.echo(
+        f"\nthe run succeeded and recovered from all {recovered} incidents by itself; now break it yourself:\n  {NEXT}"
+    )
     return ExitCode.OK
 
 

@@ -29,8 +29,8 @@ def logs(run: str, rank: int | None, attempt: int | None, incident: str | None, 
     directory = find_run(run)
     if incident is not None:
         if attempt is not None or follow:
-            raise click.UsageError("--incident goes with --rank and nothing else")
-        _print_incident(directory, incident, rank)
+            raise click.UsageError("--incident goes with --rank and --tail only")
+        _print_incident(directory, incident, rank, tail)
         return
     outputs = _chosen(directory, rank, attempt)
     if not outputs and not follow:
@@ -87,7 +87,7 @@ def _follow(
         time.sleep(LOOK_EVERY)
 
 
-def _print_incident(directory: RunDirectory, name: str, rank: int | None) -> None:
+def _print_incident(directory: RunDirectory, name: str, rank: int | None, tail: int) -> None:
     from supervisor.cli.incident_words import sentence
     from supervisor.cli.past import read_exits, read_incidents
 
@@ -103,5 +103,5 @@ def _print_incident(directory: RunDirectory, name: str, rank: int | None) -> Non
         click.echo("no rank of it was heard to end: what they said last is gone with their nodes")
     for rank_exit in ended:
         click.echo(f"\nrank {rank_exit.rank} on {printable(rank_exit.node, 64)} {rank_exit.how}")
-        for line in printable_lines(rank_exit.tail.encode("utf-8", "replace"), MAX_TAIL).splitlines():
+        for line in printable_lines(rank_exit.tail.encode("utf-8", "replace"), MAX_TAIL).split("\n")[-tail:]:
             click.echo(f"  {line}")

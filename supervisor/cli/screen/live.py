@@ -12,14 +12,17 @@ from rich.text import Text
 from supervisor.cli import amounts, incident_words
 from supervisor.cli.run_lookup import as_typed
 from supervisor.cli.screen.cells import fleet_cells, legend
+from supervisor.core.decision import Note
 from supervisor.core.memory import Memory, Phase, Stage
 from supervisor.core.node_states import node_states
 from supervisor.core.observation import Observation
+from supervisor.core.reasons import Reason
 from supervisor.core.spec import Spec
 from supervisor.local.rundir import RunDirectory
 from supervisor.local.supervise import View
 from supervisor.wire.text import printable
 
+ROUTINE = frozenset({Reason.CHECKPOINT_COMMITTED})  # shown as a fact, and not as a line each
 MAX_NOTE = 500
 MAX_TEXT = 300
 PHASE_STYLES = {
@@ -69,11 +72,14 @@ class LiveScreen:
             self._live.start()
             self._started = True
         for note in view.notes:
-            line = Text(f"{amounts.clock(view.now_ms)} ", "dim", overflow="fold")
-            line.append(note.reason.value, "bold")
-            line.append(f"  {printable(note.message, MAX_NOTE)}", "default")
-            self._console.print(line)
+            if note.reason not in ROUTINE:
+                self._console.print(_note(note, view.now_ms), overflow="fold")
         self._live.update(picture(view, self._spec, self._directory, self._console.width), refresh=True)
+
+
+def _note(note: Note, now_ms: int) -> Text:
+    line = Text().append(amounts.clock(now_ms), "dim").append(f"  {note.reason.value}", "bold")
+    return line.append(f"  {printable(note.message, MAX_NOTE)}")
 
 
 def picture(view: View, spec: Spec, directory: RunDirectory, width: int) -> RenderableType:
@@ -127,6 +133,8 @@ def _facts(view: View, spec: Spec, directory: RunDirectory) -> list[tuple[str, T
     rows = [("now", Text(printable(doing(view, spec, directory), MAX_TEXT)))]
     if numbers := _numbers(view):
         rows.append(("training", Text(numbers)))
+    if saved := _saved(view):
+        rows.append(("saved", Text(saved)))
     if view.incidents:
         last = view.incidents[-1]
         text = Text(printable(incident_words.sentence(last), MAX_TEXT))
@@ -136,6 +144,15 @@ def _facts(view: View, spec: Spec, directory: RunDirectory) -> list[tuple[str, T
         way_out = as_typed(view.memory.hold.way_out, spec.name, directory)
         rows.append(("way out", Text(printable(way_out, MAX_TEXT), "bold")))
     return rows
+
+
+def _saved(view: View) -> str:
+    if not view.memory.checkpoints:
+        return ""
+    newest = view.memory.checkpoints[-1].checkpoint
+    at = view.progress.commit_times.get(newest)
+    ago = f", {amounts.span((view.now_ms - at) / 1000)} ago" if at is not None else ""
+    return f"step {newest.step} of attempt {newest.attempt}{ago}"
 
 
 def doing(view: View, spec: Spec, directory: RunDirectory) -> str:

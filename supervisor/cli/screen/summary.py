@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from supervisor.cli import amounts, incident_words
@@ -20,9 +21,17 @@ SHOWN_INCIDENTS = 20
 
 
 def summary(
-    directory: RunDirectory, name: str, memory: Memory, progress: Progress, incidents: Sequence[Incident]
+    directory: RunDirectory,
+    name: str,
+    memory: Memory,
+    progress: Progress,
+    incidents: Sequence[Incident],
+    width: int | None = None,
 ) -> list[str]:
-    """Lines for a terminal or a log. `name`: of the manifest, which the core uses in its sentences."""
+    """Lines for a log, or folded for a terminal of `width` columns.
+
+    `name`: of the manifest, which the core uses in its sentences.
+    """
     blocks = [
         _headline(directory, name, memory, progress),
         _incidents(incidents),
@@ -33,7 +42,13 @@ def summary(
     lines: list[str] = []
     for block in blocks:
         lines += ["", *block] if lines and block else block
-    return lines
+    return [part for line in lines for part in _folded(line, width)]
+
+
+def _folded(line: str, width: int | None) -> list[str]:
+    if width is None or len(line) <= width:
+        return [line]
+    return textwrap.wrap(line, width, subsequent_indent="    ", break_on_hyphens=False) or [line]
 
 
 def _headline(directory: RunDirectory, name: str, memory: Memory, progress: Progress) -> list[str]:
