@@ -27,6 +27,7 @@ ENV_RESUME = "MARIN_SUP_RESUME"
 ENV_CHECKPOINTS = "MARIN_SUP_CHECKPOINTS"
 ENV_CACHE = "MARIN_SUP_CACHE"
 ENV_CHECK = "MARIN_SUP_CHECK"
+CONTRACT_NAMES = frozenset(value for name, value in list(globals().items()) if name.startswith("ENV_"))
 
 # sysexits(3)
 EXIT_DONE = 0

@@ -63,12 +63,14 @@ class Agent:
             now = time.monotonic()
             self._follow_orders(now)
             self._follow_signals(now)
-            self._reap(now)
+            ended = self._reap(now)
             due = [self._gangs.advance(now)]
             self._tasks.advance()
             if self._leaving is not None and self._gangs.all_ended and self._reporting.told(now):
                 return self._leaving
             due.append(self._reporting.advance(time.monotonic()))
+            if ended:
+                self._kill_strays()  # after the report, which matters more
             self._wait(min((at for at in due if at is not None), default=now + LOOK_AGAIN))
 
     def _news(self, urgent: bool) -> None:
@@ -103,7 +105,8 @@ class Agent:
         self._tasks.stop_all()
         self._reporting.leaving()
 
-    def _reap(self, now: float) -> None:
+    def _reap(self, now: float) -> bool:
+        """Returns whether a rank or task has ended."""
         ended = False
         while True:
             try:
@@ -118,8 +121,7 @@ class Agent:
                 ended = True
             else:  # a task, or an orphan that came to us and needs no more than this
                 ended |= self._tasks.reaped(pid, status)
-        if ended:
-            self._kill_strays()
+        return ended
 
     def _kill_strays(self) -> None:
         """KILL what left a rank's session and has outlived the rank; orphans are our children, as we are subreaper."""

@@ -73,10 +73,13 @@ class Gangs:
     def reports(self, now: float) -> tuple[GangReport, ...]:
         return (*(gang.report(now) for gang in self._gangs.values()), *self._answers)
 
-    def reported(self, reports: tuple[GangReport, ...]) -> None:
-        """The supervisor has this: an ended gang that no order names any more may be forgotten."""
+    def reported(self, reports: tuple[GangReport, ...]) -> bool:
+        """The supervisor has this: an ended gang that no order names any more is forgotten. True if there was one."""
         ended = {report.number for report in reports if report.kind == TRAINING and report.state == "ended"}
-        self._gangs = {n: gang for n, gang in self._gangs.items() if gang.named or n not in ended}
+        forgotten = [n for n, gang in self._gangs.items() if not gang.named and n in ended]
+        for number in forgotten:
+            del self._gangs[number]
+        return bool(forgotten)
 
     def _meet(self, gang: GangOrder, wanted: int) -> None:
         """The order names a gang that does not live here."""

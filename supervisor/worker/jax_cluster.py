@@ -36,7 +36,10 @@ class MarinSupCluster(ClusterEnv):  # type: ignore[no-untyped-call]
 
     @classmethod
     def get_local_process_id(cls) -> int | None:
-        """The rank's one device where a node has several ranks; None lets the only rank see them all."""
+        """The rank's one device where a node has several ranks; None lets the only rank see them all.
+
+        Where each of several ranks is to have several, JAX_LOCAL_DEVICE_IDS in the environment comes before this.
+        """
         ranks_per_node = json.loads(os.environ[contract.ENV_LAYOUT])["ranksPerNode"]
         return int(os.environ[contract.ENV_SLOT]) if ranks_per_node > 1 else None
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from supervisor.wire.contract import CONTRACT_NAMES
 from supervisor.worker.descendants import ENV_MARK
 
 _ROOT = str(Path(__file__).parents[2])  # of the package `supervisor`; the zipapp's own path inside one
@@ -17,7 +18,8 @@ _ROOT = str(Path(__file__).parents[2])  # of the package `supervisor`; the zipap
 
 def rank_base_environment(workdir: Path) -> dict[str, str]:
     """What every process that we start inherits, before the manifest's and the contract's variables."""
-    return {**os.environ, ENV_MARK: str(workdir), "PYTHONUNBUFFERED": "1"}
+    inherited = {name: value for name, value in os.environ.items() if name not in CONTRACT_NAMES}
+    return {**inherited, ENV_MARK: str(workdir), "PYTHONUNBUFFERED": "1"}
 
 
 def launch(

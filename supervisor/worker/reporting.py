@@ -14,7 +14,7 @@ from supervisor.worker.tasks import Tasks
 
 PROGRESS_SECONDS = 0.5
 IDLE_SECONDS = 2.0
-URGENT_SECONDS = 0.02  # so that a flood of urgent events cannot become a flood of reports
+URGENT_BURST, URGENT_PER_SECOND = 10.0, 20.0  # so that a flood of urgent events is no flood of reports
 LAST_WORDS_SECONDS = 2.0  # how long leaving waits for the last report to be heard
 
 
@@ -29,9 +29,11 @@ class Reporting:
         self._serial = 0
         self._sent: Report | None = None
         self._changed = self._urgent = True
-        self._last_sent = float("-inf")
+        self._last_sent = 0.0
+        self._credit = URGENT_BURST
         self._not_before = float("-inf")
         self._said = ""
+        self._leaving = False
         self._leave_by: float | None = None
 
     def news(self, urgent: bool) -> None:
@@ -43,6 +45,7 @@ class Reporting:
         self.news(True)
 
     def leaving(self) -> None:
+        self._leaving = True
         self.news(True)
 
     def told(self, now: float) -> bool:
@@ -64,13 +67,14 @@ class Reporting:
         self._serial += 1
         self._sent = self._compose(now)
         self._changed = self._urgent = False
+        self._credit = min(URGENT_BURST, self._credit + URGENT_PER_SECOND * (now - self._last_sent)) - 1
         self._last_sent = now
         self._thread.submit(self._sent)
         return self._leave_by
 
     def _due(self) -> float:
         if self._urgent or self._leave_by is not None:
-            return self._last_sent + URGENT_SECONDS
+            return self._last_sent + max(0.0, 1 - self._credit) / URGENT_PER_SECOND
         return self._last_sent + (PROGRESS_SECONDS if self._changed else IDLE_SECONDS)
 
     def _compose(self, now: float) -> Report:
@@ -112,6 +116,6 @@ class Reporting:
         self._not_before = float("-inf")
         self._said = ""
         self._spool.acknowledge(answer)
-        self._gangs.reported(sent.gangs)
-        if sent.offer == "" or self._spool.waiting():
+        forgotten = not self._leaving and self._gangs.reported(sent.gangs)  # last words hold all to the end
+        if forgotten or sent.offer == "" or self._spool.waiting():
             self.news(True)

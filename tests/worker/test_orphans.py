@@ -60,13 +60,13 @@ def test_nothing_is_left_when_the(bench: Bench, end: object) -> None:
 
 def test_a_killed_worker_is_noticed_within_moments_though_its_poll_was_waiting(bench: Bench) -> None:
     worker = bench.worker()
-    while not bench.rings.empty():
-        bench.rings.get()
     killed = time.monotonic()
     worker.kill()
     eventually(lambda: not bench.hub.connected(NODE), "the connection lost", seconds=5)
     at, ring = bench.rings.get(timeout=5)
-    assert (ring.reason, ring.urgent) == ("connection lost", True)
+    while ring.reason != "connection lost":
+        at, ring = bench.rings.get(timeout=5)
+    assert ring.urgent
     print(f"SIGKILL of the worker to the doorbell: {1000 * (at - killed):.1f} ms")
 
 
