@@ -106,9 +106,7 @@ def _phase_is(memory: Memory, phase: Phase, name: str) -> Condition:
 
 def _condition(name: str, answer: Answer, reason: str, message: str, since_ms: int | None = None) -> Condition:
     since = datetime.fromtimestamp(since_ms / 1000, UTC) if since_ms is not None else None
-    return Condition(
-        type=name, status=answer, reason=reason, message=message[:MAX_MESSAGE], last_transition_time=since
-    )
+    return Condition(type=name, status=answer, reason=reason, message=message[:MAX_MESSAGE], last_transition_time=since)
 
 
 def _yes(value: bool) -> Answer:

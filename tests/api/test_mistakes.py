@@ -56,6 +56,10 @@ CASES = {
         metadata="{name: Hero_1, namespace: '', labels: {'a b': x, ok: 'not ok!'}, annotations: {a: 1}, nmae: x}"
     ),
     "long-name": manifest(metadata="{name: " + "a" * 53 + "}"),
+    "snake-case": manifest("layout: {racks: 2, nodesPerRack: 2, min_racks: 1}", TRAINER),
+    "label-keys": manifest(metadata="{name: hero, labels: {" + "a" * 64 + ": x}}").replace(
+        "spec:", "spec:\n  fleet:\n    nodeSelector: {Example.com/rack: x}"
+    ),
     "fields-in-the-wrong-place": manifest(LAYOUT, TRAINER, "racks: 4", "everySteps: 5", "Suspend: true", "zzz: 1"),
     "yes-and-no": manifest(LAYOUT, "trainer: {module: a.b, args: [on, No, y, 'off', true]}", "suspend: yes"),
     "odd-numbers": manifest(

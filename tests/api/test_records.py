@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from supervisor.api.records import BadRecord, from_json, to_json
-from supervisor.core.actions import StartWorker
-from supervisor.core.decision import Decision
+from supervisor.core.actions import Action, StartWorker
+from supervisor.core.decision import Decision, Note
+from supervisor.core.incident import Incident
 from supervisor.core.ledger import Ledger
 from supervisor.core.memory import Memory
 from supervisor.core.observation import LayoutCheck, Observation, Survey, TaskDone, Worker
 
+# Drawing a whole memory is slow; the profile (short or long) still sets the scale.
+FEWER = settings(max_examples=settings().max_examples // 5)
 
+
+def few(cls: Any) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(st.from_type(cls), max_size=2).map(tuple)
+
+
+MEMORIES = st.from_type(Memory)
+DECISIONS = st.builds(Decision, memory=MEMORIES, actions=few(Action), notes=few(Note), incidents=few(Incident))
+
+
+@FEWER
 @given(st.from_type(Observation))
 def test_every_observation_is_read_back_equal(observation: Observation) -> None:
     line = to_json(observation)
@@ -24,12 +38,14 @@ def test_every_observation_is_read_back_equal(observation: Observation) -> None:
     assert from_json(Observation, line) == observation
 
 
-@given(st.from_type(Memory))
+@FEWER
+@given(MEMORIES)
 def test_every_memory_is_read_back_equal(memory: Memory) -> None:
     assert from_json(Memory, to_json(memory)) == memory
 
 
-@given(st.from_type(Decision))
+@FEWER
+@given(DECISIONS)
 def test_every_decision_is_read_back_equal(decision: Decision) -> None:
     assert from_json(Decision, to_json(decision)) == decision
 
