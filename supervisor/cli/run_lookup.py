@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -57,4 +58,11 @@ def as_typed(text: str, name: str, directory: RunDirectory) -> str:
 
 
 def _is_run(path: Path) -> bool:
-    return any((path / mark).is_file() for mark in _MARKS)
+    try:
+        return any((path / mark).is_file() for mark in _MARKS)
+    except ValueError:  # a zero byte
+        return False
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return False
+        raise

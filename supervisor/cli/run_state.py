@@ -109,6 +109,10 @@ def text(data: Data, key: str) -> str:
 
 def age_seconds(data: Data, key: str) -> float | None:
     try:
-        return time.time() - datetime.fromisoformat(text(data, key)).timestamp()
+        return wall_seconds() - datetime.fromisoformat(text(data, key)).timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+def wall_seconds() -> float:
+    return time.time()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from rich.bar import Bar
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -24,6 +26,7 @@ from supervisor.wire.text import printable
 
 ROUTINE = frozenset({Reason.CHECKPOINT_COMMITTED})  # shown as a fact, and not as a line each
 MAX_NOTE = 500
+log = logging.getLogger(__name__)
 MAX_TEXT = 300
 PHASE_STYLES = {
     Phase.PENDING: "bold cyan",
@@ -56,21 +59,33 @@ class LiveScreen:
         self._console = console or Console()
         self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stderr=False)
         self._started = False
+        self._gone = False
 
     def show(self, view: View) -> None:
+        if self._gone:
+            return
         try:
             self._draw(view)
-        except OSError:  # the terminal is gone; the run is not
-            self._console.quiet = True
+        except OSError as error:
+            self._leave(error)
 
     def close(self) -> None:
-        if self._started:
+        if not self._started or self._gone:
+            return
+        try:
             self._live.stop()
+        except OSError as error:
+            self._leave(error)
+
+    def _leave(self, error: OSError) -> None:
+        """The terminal is gone; the run is not."""
+        self._gone = True
+        log.warning("the terminal cannot be written to any more: %s", error)
 
     def _draw(self, view: View) -> None:
         if not self._started:
-            self._live.start()
             self._started = True
+            self._live.start()
         for note in view.notes:
             if note.reason not in ROUTINE:
                 self._console.print(_note(note, view.now_ms), overflow="fold")

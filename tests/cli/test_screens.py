@@ -1,0 +1,207 @@
+"""What people read, compared with golden files."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from supervisor.api.convert import core_spec
+from supervisor.cli.exit_codes import ExitCode
+from supervisor.cli.screen.live import LiveScreen, picture
+from supervisor.cli.screen.plain import PlainScreen
+from supervisor.cli.screen.summary import summary
+from supervisor.core.decision import Note
+from supervisor.core.memory import Phase, Stage
+from supervisor.core.observation import Worker
+from supervisor.core.reasons import Reason
+from supervisor.local.rundir import RunDirectory, claim
+from supervisor.local.supervise import View
+from tests import builders
+from tests.cli import told_runs
+from tests.cli.conftest import Call
+from tests.golden_file import assert_golden
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def show(**changes: object) -> View:
+    parts: dict[str, object] = {
+        "memory": told_runs.memory(),
+        "progress": told_runs.progress(),
+        "fleet": told_runs.FLEET,
+        "workers": tuple(Worker(node, "s", True) for node in ("r0n0", "r0n2", "r1n0", "r1n1", "r1n2")),
+        "now_ms": told_runs.NOW,
+        "notes": (),
+        "incidents": (told_runs.lost_node(),),
+    }
+    return View(**(parts | changes))  # type: ignore[arg-type]
+
+
+VIEWS = {
+    "running": show(),
+    "starting": show(
+        memory=told_runs.memory(
+            phase=Phase.STARTING,
+            attempt=told_runs.attempt(1, 0, Stage.LAUNCHING, parent=None),
+            checkpoints=(),
+            high_step=0,
+            total_steps=None,
+        ),
+        progress=told_runs.progress(attempt=1, phase="compile", loss=None, eval_loss=None, pace=[], commit_times={}),
+        incidents=(),
+    ),
+    "replaying": show(memory=told_runs.memory(attempt=told_runs.attempt(2, 42))),
+    "held": show(memory=told_runs.held(), incidents=(told_runs.lost_node(), told_runs.hostile_incident())),
+}
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", VIEWS)
+def test_the_live_screen(name: str, width: int, runs: Path) -> None:
+    console = Console(width=width, file=io.StringIO(), force_terminal=False)
+    spec = core_spec(told_runs.manifest())
+    console.print(picture(VIEWS[name], spec, RunDirectory(runs / "hero"), width))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert all(len(line) <= width for line in text.splitlines())
+    assert not CONTROL.search(text)
+    assert_golden(f"cli/live-{name}-{width}.txt", text)
+
+
+def test_the_live_screen_keeps_notes_above_itself_and_goes_without_a_trace(runs: Path) -> None:
+    console = Console(width=80, file=io.StringIO(), force_terminal=True, color_system=None)
+    screen = LiveScreen(core_spec(told_runs.manifest()), RunDirectory(runs / "hero"), console)
+    notes = (Note(Reason.NODE_LOST, f"r0n1 is gone {told_runs.ESCAPE}"), Note(Reason.CHECKPOINT_COMMITTED, "a2:80"))
+    screen.show(show(notes=notes))
+    screen.close()
+    written = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "NodeLost  r0n1 is gone \\x1b[31mred\\x07" in written
+    assert "CheckpointCommitted" not in written  # a fact of the picture, not a line each
+    assert written.rstrip().endswith("\x1b[2K")  # the picture is wiped
+
+
+def test_a_terminal_that_is_gone_ends_no_run(runs: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(5, "Input/output error")
+
+    console = Console(width=80, file=Gone(), force_terminal=True)
+    screen = LiveScreen(core_spec(told_runs.manifest()), RunDirectory(runs / "hero"), console)
+    for _ in range(3):
+        screen.show(show(notes=(Note(Reason.NODE_LOST, "r0n1 is gone"),)))
+    screen.close()
+    assert [record.message for record in caplog.records] == [
+        "the terminal cannot be written to any more: [Errno 5] Input/output error"
+    ]
+
+
+def test_progress_in_plain_lines(runs: Path) -> None:
+    lines: list[str] = []
+    screen = PlainScreen(lines.append)
+    step = told_runs.attempt
+    for after, completed in ((0, 1), (500, 2), (1_000, 17), (4_000, 18), (12_000, 19)):
+        screen.show(show(memory=told_runs.memory(attempt=step(2, completed)), now_ms=told_runs.NOW + after))
+    screen.show(show(notes=(Note(Reason.NODE_LOST, f"gone {told_runs.ESCAPE}"),), now_ms=told_runs.NOW + 13_000))
+    screen.show(show(memory=told_runs.held(), now_ms=told_runs.NOW + 14_000))
+    assert not any(CONTROL.search(line) for line in lines)
+    assert_golden("cli/plain.txt", "\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "memory"),
+    [
+        ("succeeded", told_runs.succeeded()),
+        ("held", told_runs.held()),
+        ("suspended", told_runs.memory(phase=Phase.SUSPENDED, attempt=None)),
+    ],
+)
+def test_the_summary(name: str, memory: told_runs.Memory, runs: Path) -> None:
+    incidents = [told_runs.lost_node(), told_runs.hostile_incident()]
+    lines = summary(RunDirectory(runs / "hero"), "hero", memory, told_runs.progress(), incidents)
+    assert not CONTROL.search("\n".join(lines).replace("\n", ""))
+    assert_golden(f"cli/summary-{name}.txt", "\n".join(lines) + "\n")
+
+
+def test_the_summary_is_folded_to_the_terminal(runs: Path) -> None:
+    lines = summary(
+        RunDirectory(runs / "hero"), "hero", told_runs.succeeded(), told_runs.progress(), [told_runs.lost_node()], 80
+    )
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_summary_names_a_run_elsewhere_by_its_path(runs: Path, tmp_path: Path) -> None:
+    lines = summary(RunDirectory(tmp_path / "mine"), "hero", told_runs.held(), told_runs.progress(), [])
+    assert f"  way out  look at marin-sup logs {tmp_path}/mine, then: marin-sup resume {tmp_path}/mine" in lines
+
+
+STORY = [told_runs.lost_node(), told_runs.hostile_incident()]
+SCREENS: dict[str, tuple[str, ...]] = {
+    "status": ("status",),
+    "status-wide": ("status", "-o", "wide"),
+    "status-name": ("status", "-o", "name"),
+    "status-yaml": ("status", "hero", "-o", "yaml"),
+    "status-json": ("status", "hero", "-o", "json"),
+    "status-hero": ("status", "hero"),
+    "status-held": ("status", "held"),
+    "status-done": ("status", "done"),
+    "explain": ("explain", "hero"),
+    "incidents": ("incidents", "hero"),
+    "incidents-wide": ("incidents", "hero", "-o", "wide"),
+    "incidents-json": ("incidents", "hero", "-o", "json"),
+    "incidents-yaml": ("incidents", "hero", "-o", "yaml"),
+    "logs": ("logs", "hero"),
+    "logs-rank": ("logs", "hero", "--rank", "1"),
+    "logs-incident": ("logs", "hero", "--incident", "i0001"),
+    "logs-incident-rank": ("logs", "hero", "--incident", "1", "--rank", "2", "--tail", "1"),
+}
+
+
+@pytest.fixture
+def told(runs: Path) -> RunDirectory:
+    """Three runs: `hero` trains, `held` is held, `done` has succeeded."""
+    hero = told_runs.write_run(runs, told_runs.memory(), incidents=STORY, decisions=[told_runs.decided()])
+    told_runs.write_run(runs, told_runs.held(), name="held", updated_ms=told_runs.NOW - 3_600_000)
+    told_runs.write_run(runs, told_runs.succeeded(), name="done")
+    told_runs.write_output(hero, 1, 0, "r0n0", b"old\n")
+    told_runs.write_output(hero, 2, 0, "r0n0", b"step 1\n\x1b[2Jstep 2\x00\n")
+    told_runs.write_output(hero, 2, 1, "r0n2", "käse \u202e\r\nunfinished".encode())
+    return hero
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_a_command(name: str, told: RunDirectory, call: Call) -> None:
+    said = call(*SCREENS[name])
+    assert (said.code, said.err) == (ExitCode.OK, "")
+    assert not CONTROL.search(said.out)
+    assert_golden(f"cli/{name}.txt", said.out)
+
+
+def test_a_supervisor_that_lives_is_told(told: RunDirectory, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    with claim(told):
+        page = call("status", "hero").out
+        rows = call("status").out
+    assert re.search(r"^Supervisor: +alive, process [0-9]+$", page, re.MULTILINE)
+    assert "unwatched" not in rows.split("hero", 1)[1].splitlines()[0]
+
+
+def test_the_newest_telling_decision_is_explained_not_a_routine_one(
+    runs: Path, call: Call, routine: Callable[[], told_runs.Decided]
+) -> None:
+    told_runs.write_run(runs, told_runs.memory(), decisions=[told_runs.decided(), routine()])
+    assert "NodeLost: the worker on node r0n1 is gone" in call("explain", "hero").out
+
+
+@pytest.fixture
+def routine() -> Callable[[], told_runs.Decided]:
+    """A pass that only noticed a checkpoint."""
+
+    def build() -> told_runs.Decided:
+        memory = told_runs.memory()
+        decision = told_runs.Decision(memory, (), (Note(Reason.CHECKPOINT_COMMITTED, "checkpoint a2:80"),), (), 1_000)
+        return told_runs.Decided(builders.spec(), memory, told_runs.Observation(), told_runs.NOW, decision)
+
+    return build
