@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from supervisor.cli import amounts
 from supervisor.core.incident import Incident, Outcome
 from supervisor.core.ledger import Category, Times
 
@@ -44,3 +47,25 @@ def sentence(incident: Incident) -> str:
     what = incident.verdict.because if incident.verdict else "something ended the attempt; it is being looked into"
     done = f" -> {incident.action}" if incident.action else ""
     return f"{incident.name}: {what}{done}"
+
+
+def closing(incident: Incident) -> str:
+    """How it ended and what it cost."""
+    steps = f", {incident.steps_lost} steps lost" if incident.steps_lost is not None else ""
+    cost = lost_ms(incident)
+    spent = f", {amounts.seconds(cost)} s lost" if cost is not None else ""
+    return f"incident {incident.name} is {incident.outcome.value}{steps}{spent}"
+
+
+class Closings:
+    """Tells of each incident that ends while one looks; those that had ended before are no news."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, Outcome] | None = None
+
+    def new(self, incidents: Sequence[Incident]) -> list[Incident]:
+        before, self._seen = self._seen, {incident.number: incident.outcome for incident in incidents}
+        if before is None:
+            return []
+        ended = (i for i in incidents if i.outcome is not Outcome.OPEN)
+        return [i for i in ended if before.get(i.number) is not i.outcome]

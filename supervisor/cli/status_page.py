@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from supervisor.cli import amounts
 from supervisor.cli.run_lookup import as_typed, spoken
-from supervisor.cli.run_state import Data, RunState, age_seconds, integer, text
+from supervisor.cli.run_state import ENDED, Data, RunState, age_seconds, integer, text
 from supervisor.cli.status_table import phase_word, step_of_steps, unwatched
 from supervisor.cli.table import PHASE_COLOURS, painted
 from supervisor.wire.text import printable
@@ -14,13 +16,13 @@ MAX_TEXT = 2000
 SHOWN_REQUESTS = 5
 
 
-def status_page(state: RunState) -> list[str]:
-    said = _reason(state)
+def status_page(state: RunState, width: int | None = None) -> list[str]:
+    """Its lines, folded for a terminal of `width` columns."""
     pairs = [
-        ("Run", f"{spoken(state.directory)}"),
+        ("Run", spoken(state.directory)),
         ("Directory", str(state.directory.root)),
         ("Phase", painted(phase_word(state), PHASE_COLOURS.get(state.phase), bold=True)),
-        ("Reason", said),
+        ("Reason", _reason(state)),
         ("Supervisor", _supervisor(state)),
         ("Step", _step(state)),
         ("Loss", _loss(state)),
@@ -33,7 +35,15 @@ def status_page(state: RunState) -> list[str]:
         ("Conditions", _conditions(state)),
         *_requests(state),
     ]
-    return [f"{label + ':' if label else '':<{LABEL}}{value}" for label, value in pairs if value]
+    return [line for label, value in pairs if value for line in _labelled(label, value, width)]
+
+
+def _labelled(label: str, value: str, width: int | None) -> list[str]:
+    parts = [value]
+    if width is not None and LABEL + len(value) > width > 2 * LABEL and "\x1b" not in value:
+        parts = textwrap.wrap(value, width - LABEL, break_on_hyphens=False)
+    heads = [f"{label}:" if label else "", *[""] * len(parts)]
+    return [f"{head:<{LABEL}}{part}" for head, part in zip(heads, parts, strict=False)]
 
 
 def _reason(state: RunState) -> str:
@@ -46,10 +56,9 @@ def _reason(state: RunState) -> str:
 def _supervisor(state: RunState) -> str:
     if state.supervisor is not None:
         return f"alive, process {state.supervisor}"
-    alone = unwatched(state)
-    if alone is None:
-        return "none, and none is needed"
-    return f"{alone}; to take the run up again: marin-sup resume {spoken(state.directory)}"
+    if state.phase in ENDED:
+        return "none is needed any more"
+    return f"{unwatched(state) or 'none is alive'}; to continue: marin-sup resume {spoken(state.directory)}"
 
 
 def _step(state: RunState) -> str:

@@ -106,7 +106,9 @@ def test_progress_in_plain_lines(runs: Path) -> None:
     for after, completed in ((0, 1), (500, 2), (1_000, 17), (4_000, 18), (12_000, 19)):
         screen.show(show(memory=told_runs.memory(attempt=step(2, completed)), now_ms=told_runs.NOW + after))
     screen.show(show(notes=(Note(Reason.NODE_LOST, f"gone {told_runs.ESCAPE}"),), now_ms=told_runs.NOW + 13_000))
-    screen.show(show(memory=told_runs.held(), now_ms=told_runs.NOW + 14_000))
+    ended = told_runs.lost_node(number=2, attempt=2, steps_lost=0)
+    incidents = (told_runs.lost_node(), ended)
+    screen.show(show(memory=told_runs.held(), now_ms=told_runs.NOW + 14_000, incidents=incidents))
     assert not any(CONTROL.search(line) for line in lines)
     assert_golden("cli/plain.txt", "\n".join(lines) + "\n")
 

@@ -27,6 +27,7 @@ def demo() -> int:
     from supervisor.cli.past import read_incidents
     from supervisor.cli.supervision import load_manifest, supervise_here
     from supervisor.core.incident import Outcome
+    from supervisor.core.memory import Phase
     from supervisor.local.fleet import parse_fleet
     from supervisor.local.rundir import RunDirectory
     from supervisor.local.supervise import RunOptions
@@ -37,8 +38,8 @@ def demo() -> int:
     manifest = manifest.model_copy(update={"metadata": named})
     click.echo(f"a run in {directory.root}, which will lose a node and then a rack: {'; '.join(CHAOS)}")
     finished = supervise_here(RunOptions(manifest, directory, parse_fleet(FLEET), chaos=CHAOS), directory)
-    if finished.code is not ExitCode.OK:
-        return finished.code
+    if finished.memory.phase is not Phase.SUCCEEDED:
+        return finished.code or ExitCode.INTERRUPTED  # suspended by Ctrl-C is well, but no demo
     outcomes = [incident.outcome for incident in read_incidents(directory)]
     recovered = outcomes.count(Outcome.RECOVERED)
     if recovered < len(CHAOS) or recovered != len(outcomes):

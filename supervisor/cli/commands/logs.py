@@ -103,5 +103,6 @@ def _print_incident(directory: RunDirectory, name: str, rank: int | None, tail: 
         click.echo("no rank of it was heard to end: what they said last is gone with their nodes")
     for rank_exit in ended:
         click.echo(f"\nrank {rank_exit.rank} on {printable(rank_exit.node, 64)} {rank_exit.how}")
-        for line in printable_lines(rank_exit.tail.encode("utf-8", "replace"), MAX_TAIL).split("\n")[-tail:]:
-            click.echo(f"  {line}")
+        text = printable_lines(rank_exit.tail.encode("utf-8", "replace"), MAX_TAIL)
+        for line in text.rstrip("\n").split("\n")[-tail:]:
+            click.echo(f"  {line}".rstrip())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -61,7 +62,8 @@ def _print(states: list[RunState], output: str, single: bool) -> None:
             data = objects[0] if single else formats.as_list(objects)
             click.echo(formats.as_json(data) if output == "json" else formats.as_yaml(data))
         case "table" if single:
-            click.echo("\n".join(status_page(states[0])))
+            width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+            click.echo("\n".join(status_page(states[0], width)))
         case _ if states:
             click.echo("\n".join(map(paint_phases, status_table(states, output == "wide"))))
 

@@ -60,6 +60,7 @@ class LiveScreen:
         self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stderr=False)
         self._started = False
         self._gone = False
+        self._closings = incident_words.Closings()
 
     def show(self, view: View) -> None:
         if self._gone:
@@ -89,6 +90,11 @@ class LiveScreen:
         for note in view.notes:
             if note.reason not in ROUTINE:
                 self._console.print(_note(note, view.now_ms), overflow="fold")
+        for incident in self._closings.new(view.incidents):
+            line = (
+                Text().append(amounts.clock(view.now_ms), "dim").append(f"  {incident_words.closing(incident)}", "bold")
+            )
+            self._console.print(line, overflow="fold")
         self._live.update(picture(view, self._spec, self._directory, self._console.width), refresh=True)
 
 
@@ -158,6 +164,7 @@ def _facts(view: View, spec: Spec, directory: RunDirectory) -> list[tuple[str, T
     if view.memory.hold is not None:
         way_out = as_typed(view.memory.hold.way_out, spec.name, directory)
         rows.append(("way out", Text(printable(way_out, MAX_TEXT), "bold")))
+        rows.append(("leave", Text("Ctrl-C; the run stays held")))
     return rows
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 from supervisor.cli import amounts
+from supervisor.cli.incident_words import Closings, closing
 from supervisor.core.memory import Memory, Stage
 from supervisor.local.supervise import View
 from supervisor.observe.progress import Progress
@@ -26,11 +27,14 @@ class PlainScreen:
         self._told_part = -1
         self._told_step = -1
         self._doing = ""
+        self._closings = Closings()
 
     def show(self, view: View) -> None:
         at = amounts.clock(view.now_ms)
         for note in view.notes:
             self._write(printable(f"{at} {note.reason.value}: {note.message}", MAX_LINE))
+        for incident in self._closings.new(view.incidents):
+            self._write(f"{at} {closing(incident)}")
         doing = f"{view.memory.phase.value}: {view.memory.message}"
         if doing != self._doing and view.memory.message and not view.notes:
             self._write(printable(f"{at} {doing}", MAX_LINE))
