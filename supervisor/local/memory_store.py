@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,9 +66,16 @@ def _read(path: Path) -> tuple[Memory | None, str]:
     if hashlib.sha256(body).hexdigest().encode() != checksum:
         return None, f"{path.name} is damaged (its checksum does not fit)"
     try:
-        memory = from_json(Memory, body)
+        _refuse_newer(path, body)
+        return from_json(Memory, body), ""
     except BadRecord as error:
         return None, f"{path.name} is damaged ({error})"
-    if memory.version > VERSION:
-        raise NewerMemory(f"{path}: written by a newer marin-sup (memory version {memory.version}, known: {VERSION})")
-    return memory, ""
+
+
+def _refuse_newer(path: Path, body: bytes) -> None:
+    """Before the fields are read: a newer version may have some that we do not know. Raises `NewerMemory`."""
+    version = json.loads(body).get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise NewerMemory(
+            f"{path}: written by a newer marin-sup (memory version {version}, known: {VERSION}); update this one"
+        )

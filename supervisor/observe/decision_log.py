@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +14,7 @@ from supervisor.core.memory import Memory
 from supervisor.driver import Decided
 
 MAX_BYTES = 16 << 20
+log = logging.getLogger(__name__)
 
 
 class DecisionLog:
@@ -59,8 +61,8 @@ def read_decisions(path: Path) -> Iterator[Decided]:
             for line in lines:
                 try:
                     yield from_json(Decided, line)
-                except BadRecord:
-                    continue
+                except BadRecord as error:
+                    log.warning("%s: a decision cannot be read and is passed over: %s", file, error)
 
 
 def reproduces(decided: Decided) -> bool:

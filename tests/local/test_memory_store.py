@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,7 +69,7 @@ def test_with_both_damaged_the_loss_is_said(path: Path) -> None:
 
 
 def test_a_memory_of_a_newer_version_is_not_acted_upon(path: Path) -> None:
-    store = MemoryStore(path)
-    store.save(replace(memory(1), version=VERSION + 1))
+    body = json.dumps({"version": VERSION + 1, "a field of tomorrow": []}).encode()
+    path.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
     with pytest.raises(NewerMemory, match="newer marin-sup"):
-        store.load()
+        MemoryStore(path).load()
