@@ -170,8 +170,9 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`session` is new for every worker process; `newest_attempt` is the highest number it was ever ordered.
+    """`newest_attempt` is the highest number that the node was ever ordered.
 
+    `session` is new for every worker process; `pid` is that of the process that the host started.
     `serial` grows by one per report of a session, so that one that was delayed on a dead connection never
     replaces a newer one (its events still count). `supervisor`: whose acknowledgements the choice of events follows,
     empty for none yet; another supervisor takes no events from this report, since there may be a gap before them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 from supervisor.wire.manifest import MANIFEST, attempts_in, steps_in
 from supervisor.worker.tree import number_of, root_of
 
+REMOVING = ".removing"  # a step that is being deleted; a collection that was cut short is finished by the next one
 _TEMPORARY = re.compile(r"(0|[1-9]\d{0,17})\.[A-Za-z0-9._-]+")  # what an unfinished save leaves: STEP.suffix
 
 
@@ -36,9 +38,9 @@ def collect(arguments: dict[str, Any]) -> dict[str, Any]:
                 continue
             _remove(path)
             removed.append([attempt, step])
-        if attempt < current:
-            for path in _temporaries(directory):
-                _remove(path)
+        for path in _temporaries(directory):
+            if attempt < current or path.name.endswith(REMOVING):
+                shutil.rmtree(path)
     return {"removed": removed}
 
 
@@ -60,6 +62,9 @@ def _temporaries(directory: Path) -> Iterator[Path]:
 
 
 def _remove(path: Path) -> None:
-    """The manifest first: a step that is half deleted is unfinished, never damaged."""
-    (path / MANIFEST).unlink(missing_ok=True)
-    shutil.rmtree(path)
+    """By another name first, at one blow: no survey ever sees a step that is half deleted."""
+    doomed = path.with_name(path.name + REMOVING)
+    if doomed.exists():
+        shutil.rmtree(doomed)
+    os.rename(path, doomed)
+    shutil.rmtree(doomed)

@@ -74,6 +74,8 @@ def _preload(modules: list[str]) -> None:
 def _run(module: str, arguments: list[str]) -> NoReturn:
     if not _exists(module):
         _refuse(f"trainer.module: there is no module {module!r} for {sys.executable}; searched {sys.path}")
+    if _is_package(module) and not _exists(f"{module}.__main__"):
+        _refuse(f"trainer.module: {module!r} is a package without a __main__; name the module in it that trains")
     sys.argv = [module, *arguments]
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -89,14 +91,19 @@ def _run(module: str, arguments: list[str]) -> NoReturn:
 def _exists(name: str) -> bool:
     """Whether `name` can be found. An error inside a parent package shows when it is imported, as any error does."""
     try:
-        found = importlib.util.find_spec(name)
-        if found is not None and found.submodule_search_locations is not None:
-            return found.origin is not None or found.loader is not None
-        return found is not None
+        return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError as error:
         return error.name is None or not (name == error.name or name.startswith(error.name + "."))
     except Exception:  # noqa: BLE001 (a parent package that raises exists; its import will say so)
         return True
+
+
+def _is_package(name: str) -> bool:
+    try:
+        found = importlib.util.find_spec(name)
+    except Exception:  # noqa: BLE001 (its import will say so)
+        return False
+    return found is not None and found.submodule_search_locations is not None
 
 
 def _refuse(sentence: str) -> NoReturn:

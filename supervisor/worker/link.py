@@ -79,12 +79,11 @@ class OrderThread:
             try:
                 order = self._client.poll_order(after)
             except (SyncUnavailable, Refused) as error:
-                if isinstance(error, Refused):
-                    said = _say_once(said, str(error))
-                    if error.status == SUPERSEDED:
-                        self._superseded.set()
-                        self._wake()
-                        return
+                said = _say_once(said, str(error))
+                if isinstance(error, Refused) and error.status == SUPERSEDED:
+                    self._superseded.set()
+                    self._wake()
+                    return
                 pause.wait(backoff.delay())
                 continue
             except Exception as error:  # noqa: BLE001 (a thread that died unheard would be worse)

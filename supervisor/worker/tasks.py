@@ -19,7 +19,8 @@ from supervisor.worker.descendants import kill_session
 from supervisor.worker.program import rank_base_environment, start_task
 
 AT_ONCE = 2
-MAX_RESULT_BYTES = 3 << 20  # two of them and a batch of events fit in one report
+MAX_RESULT_BYTES = 3 << 20
+MAX_REPORTED_BYTES = 4 << 20  # with a batch of events and the ranks' last words they fit in one report
 
 
 @dataclass(slots=True)
@@ -37,6 +38,7 @@ class Tasks:
         self._ordered: dict[str, TaskOrder] = {}
         self._running: dict[int, _Running] = {}  # by pid
         self._results: dict[str, TaskResult] = {}
+        self._sizes: dict[str, int] = {}  # bytes of each result that was read from disk
 
     @property
     def pids(self) -> set[int]:
@@ -49,6 +51,7 @@ class Tasks:
             if running.order.id not in self._ordered:
                 kill_session(pid)
         self._results = {name: result for name, result in self._results.items() if name in self._ordered}
+        self._sizes = {name: size for name, size in self._sizes.items() if name in self._ordered}
         for task in ordered:
             if task.id not in self._results and (known := self._kept_result(task)):
                 self._results[task.id] = known
@@ -85,7 +88,15 @@ class Tasks:
             kill_session(pid)
 
     def results(self) -> tuple[TaskResult, ...]:
-        return tuple(self._results.values())
+        """What fits in a report, the oldest first; the rest comes when those are no longer named."""
+        chosen: list[TaskResult] = []
+        left = MAX_REPORTED_BYTES
+        for name, result in self._results.items():
+            left -= self._sizes.get(name, 0)
+            if left < 0:
+                break
+            chosen.append(result)
+        return tuple(chosen)
 
     def _start(self, order: TaskOrder) -> None:
         try:
@@ -102,7 +113,9 @@ class Tasks:
     def _kept_result(self, order: TaskOrder) -> TaskResult | None:
         path = self._path(order, "result")
         try:
-            if path.stat().st_size > MAX_RESULT_BYTES:
+            self._sizes[order.id] = size = path.stat().st_size
+            if size > MAX_RESULT_BYTES:
+                self._sizes[order.id] = 0
                 error = f"the result is larger than {MAX_RESULT_BYTES} bytes"
                 return TaskResult(order.id, order.kind, False, error=error)
             return decode(TaskResult, json.loads(path.read_bytes()))

@@ -71,6 +71,7 @@ def test_every_way_to_end_is_told_apart(
     [
         (TrainerCommand(module="no_such_module.train"), "there is no module 'no_such_module.train'"),
         (TrainerCommand(module="json.nothing"), "there is no module 'json.nothing'"),
+        (TrainerCommand(module="xml.dom"), "'xml.dom' is a package without a __main__"),
         (TrainerCommand(module="tests.worker.fake_trainer", preload=("no_such",)), "there is no module 'no_such'"),
         (TrainerCommand(command=("no-such-program",)), "'no-such-program' cannot be started"),
         (TrainerCommand(), "either a module or a command"),

@@ -118,6 +118,19 @@ def test_collection_deletes_what_nothing_descends_from_and_nothing_else(tmp_path
     assert (outside / "precious").exists()
 
 
+def test_a_collection_that_was_cut_short_is_finished_by_the_next_and_seen_by_no_survey(tmp_path: Path) -> None:
+    for step in (10, 20, 30):
+        make_step(tmp_path, 1, step)
+    os.rename(tmp_path / "a0001/10", tmp_path / "a0001/10.removing")
+    (tmp_path / "a0001/10.removing/manifest.json").unlink()
+    assert [s["step"] for s in survey({"root": str(tmp_path)})["steps"]] == [20, 30]
+    make_step(tmp_path, 1, 10)
+    saving_now = tmp_path / "a0001" / "40.orbax-checkpoint-tmp"
+    saving_now.mkdir()
+    assert collect({"root": str(tmp_path), "keep": [[1, 30]], "current": 1})["removed"] == [[1, 10], [1, 20]]
+    assert sorted(path.name for path in (tmp_path / "a0001").iterdir()) == ["30", saving_now.name]
+
+
 def test_a_damaged_step_is_set_aside_and_kept(tmp_path: Path) -> None:
     make_step(tmp_path, 2, 40)
     asked = {"root": str(tmp_path), "attempt": 2, "step": 40}
