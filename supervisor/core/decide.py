@@ -14,9 +14,9 @@ from supervisor.core.observation import Observation
 from supervisor.core.ordering import send_orders, tend_workers
 from supervisor.core.preparing import read_results, want_check
 from supervisor.core.reasons import Reason
-from supervisor.core.requests import heed_requests, heed_suspension, suspension_wanted
+from supervisor.core.requests import heed_requests, heed_suspension, settle_saves, suspension_wanted
 from supervisor.core.spec import Spec
-from supervisor.core.timekeeping import account_time, explain_absence, set_category
+from supervisor.core.timekeeping import account_time, explain_absence, forget_absence, set_category
 from supervisor.core.watching import hear_workers, see_commits, see_progress
 
 
@@ -79,11 +79,13 @@ PHASES: tuple[Callable[[Pass], Pass], ...] = (  # order is part of the meaning
     judge_gang,
     heed_suspension,
     close_attempt,
+    settle_saves,
     recover_incident,
     launch,
     wake_for_deadline,
     name_phase,
     tend_workers,
     send_orders,
+    forget_absence,
     set_category,
 )

@@ -63,7 +63,8 @@ def _read_survey(p: Pass, survey: Survey) -> Pass:
         p = p.remember(survey_number=p.memory.survey_number + 1)
         return hold(p, Refusal(Reason.SURVEY_FAILED, f"the checkpoints cannot be read: {survey.error}", way_out))
     memory = p.memory
-    p = p.remember(newest_attempt=max(memory.newest_attempt, survey.newest_attempt))
+    on_disk = max((step.attempt for step in survey.steps), default=0)
+    p = p.remember(newest_attempt=max(memory.newest_attempt, survey.newest_attempt, on_disk))
     if not memory.lineage and (lineage := rebuild(survey)):
         p = p.remember(lineage=lineage)
         p = p.note(Reason.LINEAGE_REBUILT, "memory knew no lineage; it was rebuilt from the manifests on disk")

@@ -25,7 +25,19 @@ def heed_requests(p: Pass) -> Pass:
     for request in p.obs.requests:
         if all(outcome.id != request.id for outcome in p.memory.requests):
             p = _heed(p, request)
-    return _settle_saves(p)
+    return p
+
+
+def settle_saves(p: Pass) -> Pass:
+    """A requested save is done once a later step is committed, and refused once its attempt is over."""
+    outcomes = tuple(_settled(p, outcome) for outcome in p.memory.requests)
+    if outcomes == p.memory.requests:
+        return p
+    for before, after in zip(p.memory.requests, outcomes, strict=True):
+        if before.state is not after.state:
+            reason = Reason.REQUEST_DONE if after.state is RequestState.DONE else Reason.REQUEST_REFUSED
+            p = p.note(reason, f"request {after.id}: {after.message}")
+    return p.remember(requests=outcomes)
 
 
 def heed_suspension(p: Pass) -> Pass:
@@ -96,18 +108,6 @@ def _resume(p: Pass, request: Request) -> Pass:
     step = f" from step {request.from_step}" if request.from_step is not None else ""
     p = p.say(Reason.RESUMED, f"resumed by request {request.id}{step}")
     return _answer(p.note(Reason.RESUMED, f"a person resumed the run{step}"), request, RequestState.DONE, "resuming")
-
-
-def _settle_saves(p: Pass) -> Pass:
-    """A requested save is done once a later step is committed, and refused once its attempt is over."""
-    outcomes = tuple(_settled(p, outcome) for outcome in p.memory.requests)
-    if outcomes == p.memory.requests:
-        return p
-    for before, after in zip(p.memory.requests, outcomes, strict=True):
-        if before.state is not after.state:
-            reason = Reason.REQUEST_DONE if after.state is RequestState.DONE else Reason.REQUEST_REFUSED
-            p = p.note(reason, f"request {after.id}: {after.message}")
-    return p.remember(requests=outcomes)
 
 
 def _settled(p: Pass, outcome: RequestOutcome) -> RequestOutcome:

@@ -69,14 +69,17 @@ def _account_absence(p: Pass) -> Pass:
 def explain_absence(p: Pass) -> Pass:
     """Steps that were completed while nobody watched were training after all."""
     attempt = p.memory.attempt
-    if not p.memory.unwatched_ms:
-        return p
-    if attempt is None or attempt.stage in (Stage.STOPPING, Stage.LAUNCHING):
-        return p.remember(unwatched_ms=0)
-    if attempt.progressed_ms != p.now:
+    if not p.memory.unwatched_ms or attempt is None or attempt.progressed_ms != p.now:
         return p
     book = ledger.moved(p.memory.ledger, Category.UNATTRIBUTED, _stepping_category(p.memory), p.memory.unwatched_ms)
     return p.remember(ledger=book, unwatched_ms=0)
+
+
+def forget_absence(p: Pass) -> Pass:
+    """What no step has explained by the end of the attempt stays unattributed."""
+    attempt = p.memory.attempt
+    trains = attempt is not None and attempt.stage in (Stage.STEPPING, Stage.SAVING)
+    return p if trains else p.remember(unwatched_ms=0)
 
 
 def set_category(p: Pass) -> Pass:

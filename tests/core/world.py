@@ -51,6 +51,7 @@ class World:
     exits_zero_at: int | None = None
     hangs_at_start: bool = False
     stop_code: int = 75
+    fence_needs_sync: bool = False  # a worker that is cut off cannot be ended, either
     checks: dict[Layout, str] | None = field(default_factory=dict)  # refused layouts, with why
     tree: Tree = field(default_factory=Tree)
     workers: dict[str, SimWorker] = field(default_factory=dict)
@@ -128,6 +129,8 @@ class World:
                 if node not in self.workers and self.nodes[node].present:
                     self.workers[node] = SimWorker(node, f"{node}-s{next(self._names)}")
             case FenceWorker(node, session):
+                if self.fence_needs_sync and node in self.workers and not self.workers[node].reach:
+                    return
                 self.fenced.append((node, session))
                 if node in self.workers and self.workers[node].session == session:
                     del self.workers[node]
