@@ -30,7 +30,7 @@ class Corpus:
     files: tuple[Path, ...]
     sizes: tuple[int, ...]
     starts: tuple[int, ...]
-    bytes: int
+    size: int  # of all files and separators
 
     def read(self, offset: int, length: int) -> bytes:
         """`length` bytes of the joined files. Raises DataError where a file vanished or changed its size."""
@@ -67,7 +67,7 @@ class Batches:
 
     @property
     def windows(self) -> int:
-        return (self.corpus.bytes - 1) // self.sequence
+        return (self.corpus.size - 1) // self.sequence
 
     @property
     def heldout_windows(self) -> int:
@@ -99,7 +99,7 @@ def open_batches(paths: tuple[Path, ...], data: Data, seed: int) -> Batches:
         needed = data.sequence * data.heldout_every + 1
         named = ", ".join(str(p) for p in paths) or "the default text"
         raise DataError(
-            f"{named}: {corpus.bytes} bytes of text, but one held-out window needs {needed}; give more with --data"
+            f"{named}: {corpus.size} bytes of text, but one held-out window needs {needed}; give more with --data"
         )
     return batches
 

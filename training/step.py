@@ -128,7 +128,7 @@ def make_step(config: Config, mesh: Mesh) -> Callable[[State, Batch, jax.Array],
         parameters = jax.tree.map(lambda leaf, update: leaf - rate * update, state.parameters, updates)
         metrics = Metrics(
             loss=sums.loss / sums.tokens,
-            gradient_norm=optax.global_norm(gradients),
+            gradient_norm=_norm(gradients),
             tokens=sums.tokens,
             rows=sums.rows,
             dropped=jnp.sum(sums.load.dropped),
@@ -211,6 +211,10 @@ def _reduce(gradients: Parameters, sums: Any, specs: Parameters) -> tuple[Parame
     routed = unravel_experts(jax.lax.psum(experts, "replica"))
     sources = {True: iter(routed), False: iter(rest)}
     return jax.tree.unflatten(tree, [next(sources[s]) for s in spread]), sums
+
+
+def _norm(tree: Any) -> jax.Array:
+    return jnp.sqrt(sum(jnp.sum(leaf * leaf) for leaf in jax.tree.leaves(tree)))
 
 
 def _balance(bias: jax.Array, assignments: jax.Array, rate: float) -> jax.Array:
