@@ -41,6 +41,15 @@ def span(seconds: float) -> str:
     return "".join(parts[:2]) or "0s"
 
 
+def age(seconds: float) -> str:
+    """As kubectl writes it: the smaller of two units only where it still matters."""
+    whole = max(0, int(seconds))
+    for below, size, unit in ((120, 1, "s"), (10_800, 60, "m"), (172_800, 3_600, "h")):
+        if whole < below:
+            return f"{whole // size}{unit}" if whole < size * 2 or whole >= size * 10 else span(whole)
+    return span(whole) if whole < 8 * 86_400 else f"{whole // 86_400}d"
+
+
 def seconds(milliseconds: int | None) -> str:
     """For tables: `8.1`, `124`."""
     if milliseconds is None:

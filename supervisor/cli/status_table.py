@@ -8,6 +8,7 @@ from supervisor.cli.table import table
 
 HEADERS = ("NAME", "PHASE", "STEP", "LOSS", "TOK/S", "MFU", "GOODPUT", "ATTEMPT", "RACKS", "INCIDENTS", "AGE")
 RIGHT = ("LOSS", "TOK/S", "MFU", "GOODPUT", "ATTEMPT", "RACKS", "INCIDENTS")
+DISPENSABLE = ("AGE", "ATTEMPT", "TOK/S", "GOODPUT", "MFU")
 STEADY = (12, 10, 11, 6, 6, 4, 7, 7, 5, 9, 5)  # widths for lines that are printed one at a time
 REASON_CHARACTERS = 200
 
@@ -16,6 +17,18 @@ def status_table(states: list[RunState], wide: bool, least: tuple[int, ...] = ()
     """Its lines, the headers first. `least`: see `table`."""
     headers = (*HEADERS, "REASON") if wide else HEADERS
     return table(headers, [row(state, wide) for state in states], RIGHT, least)
+
+
+def fitted_table(states: list[RunState], width: int) -> list[str]:
+    """Its lines on a terminal of `width` columns: where it does not fit, the least telling columns are left out."""
+    headers = list(HEADERS)
+    rows = [dict(zip(HEADERS, row(state, wide=False), strict=True)) for state in states]
+    for dispensable in (None, *DISPENSABLE):
+        headers = [header for header in headers if header != dispensable]
+        lines = table(headers, [[cells[header] for header in headers] for cells in rows], RIGHT)
+        if max(map(len, lines)) <= width:
+            break
+    return lines
 
 
 def row(state: RunState, wide: bool) -> tuple[str, ...]:
@@ -67,7 +80,7 @@ def _racks(state: RunState) -> str:
 
 def _age(state: RunState) -> str:
     age = state.age_seconds("startedAt")
-    return amounts.span(age) if age is not None else amounts.NONE
+    return amounts.age(age) if age is not None else amounts.NONE
 
 
 def _reason(state: RunState) -> str:

@@ -15,7 +15,7 @@ from supervisor.cli.exit_codes import CommandError, ExitCode
 from supervisor.cli.run_lookup import all_runs, find_run, runs_root
 from supervisor.cli.run_state import RunState, read_run
 from supervisor.cli.status_page import status_page
-from supervisor.cli.status_table import STEADY, row, status_table
+from supervisor.cli.status_table import STEADY, fitted_table, row, status_table
 from supervisor.cli.table import paint_phases
 
 CLEAR = "\x1b[H\x1b[2J\x1b[3J"  # cursor home, screen and scroll-back cleared
@@ -62,10 +62,22 @@ def _print(states: list[RunState], output: str, single: bool) -> None:
             data = objects[0] if single else formats.as_list(objects)
             click.echo(formats.as_json(data) if output == "json" else formats.as_yaml(data))
         case "table" if single:
-            width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-            click.echo("\n".join(status_page(states[0], width)))
+            click.echo("\n".join(status_page(states[0], _width())))
         case _ if states:
-            click.echo("\n".join(map(paint_phases, status_table(states, output == "wide"))))
+            lines = _table(states, output)
+            click.echo("\n".join(map(paint_phases, lines)))
+
+
+def _table(states: list[RunState], output: str) -> list[str]:
+    width = _width()
+    if output == "wide" or width is None:
+        return status_table(states, output == "wide")
+    return fitted_table(states, width)
+
+
+def _width() -> int | None:
+    """Columns of the terminal; None where stdout is none, and nothing is folded or left out."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _whole(state: RunState) -> dict[str, object]:
