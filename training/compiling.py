@@ -23,6 +23,7 @@ from typing import Any
 
 import jax
 from jax.experimental import serialize_executable
+from jax.sharding import Mesh
 
 from training.config import Config
 from training.contract import Contract
@@ -45,6 +46,7 @@ class Compiler:
 
     config: Config
     contract: Contract
+    mesh: Mesh
 
     def compile(self, name: str, function: Any, *shapes: Any) -> Any:
         """The program of a jitted `function` for arguments of these shapes and shardings; it accepts no others.
@@ -56,8 +58,8 @@ class Compiler:
         path = self.contract.cache / "programs" / f"{name}-{self._key()}.bin"
         if self.contract.process_id != 0:
             hear_from_leader(f"program/{name}")
-            return _load(path) or self._compile(function, shapes)
-        program = _load(path)
+            return self._load(path) or self._compile(function, shapes)
+        program = self._load(path)
         if program is None:
             program = self._compile(function, shapes)
             _store(path, program)
@@ -79,6 +81,25 @@ class Compiler:
                 flush=True,
             )
             return lowered.compile()
+
+    def _load(self, path: Path) -> Any | None:
+        """The program in `path`; None where there is none, or one that is damaged or refused by this JAX."""
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            print(f"{path}: cannot be read ({error.strerror}), compiling again", file=sys.stderr, flush=True)
+            return None
+        if hashlib.sha256(content[32:]).digest() != content[:32]:
+            print(f"{path}: damaged, compiling again", file=sys.stderr, flush=True)
+            return None
+        devices = list(self.mesh.devices.flat)
+        try:
+            return serialize_executable.deserialize_and_load(*pickle.loads(content[32:]), execution_devices=devices)
+        except Exception as error:  # noqa: BLE001  whatever it is, compiling mends it
+            print(f"{path}: refused ({error}), compiling again", file=sys.stderr, flush=True)
+            return None
 
     def _key(self) -> str:
         """Of sources, versions, configuration, layout, device, and the variables that JAX and XLA read."""
@@ -125,19 +146,3 @@ def _store(path: Path, program: Any) -> None:
         unfinished.replace(path)
     except OSError as error:
         print(f"the compiled program is not kept ({error}); the next start compiles again", file=sys.stderr, flush=True)
-
-
-def _load(path: Path) -> Any | None:
-    """The program in `path`; None where there is none, or one that is damaged or refused by this JAX."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    if hashlib.sha256(content[32:]).digest() != content[:32]:
-        print(f"{path}: damaged, compiling again", file=sys.stderr, flush=True)
-        return None
-    try:
-        return serialize_executable.deserialize_and_load(*pickle.loads(content[32:]))
-    except Exception as error:  # noqa: BLE001  whatever it is, compiling mends it
-        print(f"{path}: refused ({error}), compiling again", file=sys.stderr, flush=True)
-        return None

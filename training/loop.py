@@ -61,7 +61,7 @@ def run(job: Job) -> Ending:
 
     state, start = _begin(job, mesh)
     feed = Feed(mesh, share_out(config.data, contract.layout.ranks), config.data.sequence)
-    compiler = Compiler(config, contract)
+    compiler = Compiler(config, contract, mesh)
     evaluation = Evaluation(job, mesh, feed, compiler)
     saves = Saves(config, contract, events, start)
     control = Control(contract.control)

@@ -43,7 +43,7 @@ def train(config: Config, racks: int, ranks: int) -> Trained:
     batches = open_batches((), config.data, config.seed)
     feed = Feed(mesh, share_out(config.data, layout.ranks), config.data.sequence)
     state, shapes, batch_shapes = init_state(config, mesh), state_shapes(config, mesh), feed.shapes()
-    compiler = Compiler(config, Contract(layout))
+    compiler = Compiler(config, Contract(layout), mesh)
     rate = jax.ShapeDtypeStruct((), np.float32, sharding=everywhere(mesh))
     step = compiler.compile("step", make_step(config, mesh), shapes, batch_shapes, rate)
     evaluate = compiler.compile(
