@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from supervisor.wire.text import printable
 
-# JAX raises jax.errors.JaxRuntimeError, an alias of XlaRuntimeError in older versions (0.4 and before)
+# JAX raises jax.errors.JaxRuntimeError, an alias of XlaRuntimeError in older versions (0.4 and before). Some calls
+# turn the same status into a plain ValueError or RuntimeError, seen with 0.10.2: "ValueError: UNKNOWN: Gloo AllGather
+# failed: ... Connection reset by peer". The status code in front tells it from a trainer's own words.
 _RUNTIME_ERRORS = ("JaxRuntimeError", "XlaRuntimeError")
+_PLAIN_ERRORS = (ValueError, RuntimeError)
+_STATUS = re.compile(r"(UNKNOWN|UNAVAILABLE|INTERNAL|ABORTED|CANCELLED|DEADLINE_EXCEEDED|FAILED_PRECONDITION): ")
 
 # lower case; each is text of the library named, as seen in its source or in the report cited
 _PATTERNS = (
@@ -34,12 +39,16 @@ _PATTERNS = (
 def peer_failure(error: BaseException) -> str | None:
     """A bounded sentence if `error`, or what it was raised from, is the failure of a peer; None otherwise."""
     for cause in _chain(error):
-        if not any(kind.__name__ in _RUNTIME_ERRORS for kind in type(cause).__mro__):
-            continue
         text = str(cause)
-        if any(pattern in text.lower() for pattern in _PATTERNS):
+        if _is_runtime_error(cause, text) and any(pattern in text.lower() for pattern in _PATTERNS):
             return printable(f"{type(cause).__name__}: {text}", 1000)
     return None
+
+
+def _is_runtime_error(error: BaseException, text: str) -> bool:
+    if any(kind.__name__ in _RUNTIME_ERRORS for kind in type(error).__mro__):
+        return True
+    return isinstance(error, _PLAIN_ERRORS) and _STATUS.match(text) is not None
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

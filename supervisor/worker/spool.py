@@ -56,7 +56,8 @@ class EventSpool:
 
     def batch(self) -> tuple[EventRecord, ...]:
         """The next events to send: each rank's in order, ranks sharing the batch fairly."""
-        streams = [s for _, s in sorted(self._streams.items()) if s.unsent()]
+        # the shortest first: what it leaves of its share goes to the longer ones
+        streams = sorted((s for s in self._streams.values() if s.unsent()), key=lambda s: (s.unsent(), s.key))
         chosen: list[EventRecord] = []
         size = 0
         for number, stream in enumerate(streams):

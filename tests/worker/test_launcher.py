@@ -38,8 +38,10 @@ class JaxRuntimeError(RuntimeError):
     ],
 )
 def test_only_a_peers_failure_makes_a_follower(text: str, follower: bool) -> None:
-    assert (peer_failure(JaxRuntimeError(text)) is not None) == follower
-    assert peer_failure(ValueError(text)) is None, "the trainer's own error that quotes one"
+    for kind in (JaxRuntimeError, ValueError):
+        assert (peer_failure(kind(text)) is not None) == follower
+    assert peer_failure(ValueError(f"quoted: {text}")) is None, "the trainer's own words"
+    assert peer_failure(OSError(text)) is None
 
 
 def test_a_peers_failure_is_an_alarm_and_exit_75_even_behind_another_exception(bench: Bench, tmp_path: Path) -> None:
@@ -71,14 +73,21 @@ def test_an_import_error_inside_the_trainer_is_the_programs_and_shows_where(benc
     assert "program.py" in ended.tail
 
 
-def test_two_ranks_join_with_an_argument_less_initialize_and_sum_over_both(bench: Bench, tmp_path: Path) -> None:
+def test_two_ranks_join_with_an_argument_less_initialize_and_one_follows_the_other_when_it_dies(
+    bench: Bench, tmp_path: Path
+) -> None:
     text = """
+import os, signal
 import jax
 jax.distributed.initialize()
 import jax.numpy as jnp
 from jax.experimental import multihost_utils
 total = multihost_utils.process_allgather(jnp.ones(3) * (jax.process_index() + 1)).sum()
 print("ranks", jax.process_count(), "me", jax.process_index(), "total", int(total), flush=True)
+if jax.process_index() == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+while True:
+    multihost_utils.process_allgather(jnp.ones(3))
 """
     bench.worker()
     offer = bench.hub.report("r0n1").offer or eventually(lambda: bench.hub.report("r0n1").offer, "an offer")
@@ -86,10 +95,13 @@ print("ranks", jax.process_count(), "me", jax.process_index(), "total", int(tota
     foreign = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "SLURM_JOB_ID": "1", "SLURM_PROCID": "0", "SLURM_NTASKS": "9"}
     program = module(tmp_path, text, environment={**CPU, **foreign, "SLURM_STEP_NODELIST": "x", "SLURM_LOCALID": "0"})
     bench.order(gang(1, program, (0, 1), coordinator=offer))
-    for rank in (0, 1):
+    for rank, code, number in ((1, None, 9), (0, 75, None)):
         ended = bench.until_exit(rank, seconds=60).exit
-        assert ended.code == 0, ended.tail
         assert f"ranks 2 me {rank} total 9" in ended.tail
+        assert (ended.code, ended.signal) == (code, number), ended.tail
+    alarm = eventually(lambda: next((e for e in bench.events if e.event["event"] == "alarm"), None), "the alarm")
+    assert (alarm.rank, alarm.event["kind"]) == (0, "peer-failed")
+    print(f"what JAX said of the dead peer: {alarm.event['message']}")
 
 
 def zipped_worker(directory: Path) -> Path:
