@@ -29,6 +29,10 @@ def judge_gang(p: Pass) -> Pass:
     exits = gang_exits(p)
     if _finished(p, attempt, exits):
         return _stop(p, attempt, StopFor.DONE, "all ranks are done")
+    if (leave_by := _leave_by(p, attempt, exits)) is not None:
+        if p.now >= leave_by:
+            return _stop(p, attempt, StopFor.DONE, "all steps are done; a rank that does not leave is stopped")
+        p = p.wake(leave_by)
     if attempt.stage is Stage.SAVING:
         return _judge_saving(p, attempt, exits)
     if attempt.stage is Stage.LAUNCHING and p.now >= attempt.stage_since_ms + p.spec.startup_deadline_ms:
@@ -165,6 +169,14 @@ def _finished(p: Pass, attempt: Attempt, exits: tuple[RankExit, ...]) -> bool:
     if all(e.exit.code == 0 for e in exits):
         return len(exits) == attempt.placement.layout.world_size
     return all(e.exit.code == 0 or e.is_follower for e in exits)
+
+
+def _leave_by(p: Pass, attempt: Attempt, exits: tuple[RankExit, ...]) -> int | None:
+    """At the last step some ranks have left with 0: when the others must have followed. None: nothing to wait for."""
+    left = any(e.exit.code == 0 for e in exits) and all(e.exit.code == 0 or e.is_follower for e in exits)
+    if not left or p.memory.total_steps is None or not _reached_the_end(p, attempt):
+        return None
+    return max(attempt.stage_since_ms, attempt.progressed_ms) + SAVE_BEFORE_STOP_MS
 
 
 def _reached_the_end(p: Pass, attempt: Attempt) -> bool:

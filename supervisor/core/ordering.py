@@ -17,7 +17,7 @@ from supervisor.core.judging import stop_key
 from supervisor.core.memory import Attempt, CheckState, Phase, Stage, StopFor
 from supervisor.core.observation import Worker
 from supervisor.core.placement import PlacedRank
-from supervisor.core.preparing import check_id, collect_id, set_aside_id, survey_id
+from supervisor.core.preparing import check_id, collect_id, set_aside_id, survey_id, to_collect
 from supervisor.core.reasons import Reason
 from supervisor.core.watching import retained
 
@@ -77,10 +77,8 @@ def tasks(p: Pass) -> tuple[Task, ...]:
     if memory.attempt is None and memory.found is None and memory.phase is not Phase.SUCCEEDED and not memory.hold:
         wanted.append(Task(survey_id(p), TaskKind.SURVEY))
     wanted += [Task(set_aside_id(c), TaskKind.SET_ASIDE, checkpoint=c) for c in memory.to_set_aside[:8]]
-    newest = memory.checkpoints[-1].checkpoint if memory.checkpoints else None
-    if newest and newest != memory.collected and memory.attempt and memory.attempt.number == newest.attempt:
-        current = memory.attempt.number
-        wanted.append(Task(collect_id(newest), TaskKind.COLLECT, keep=retained(p), current=current))
+    if newest := to_collect(p):
+        wanted.append(Task(collect_id(newest), TaskKind.COLLECT, keep=retained(p), current=newest.attempt))
     return tuple(wanted)
 
 

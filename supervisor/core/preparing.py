@@ -28,6 +28,14 @@ def collect_id(newest: Checkpoint) -> str:
     return f"collect-{newest}"
 
 
+def to_collect(p: Pass) -> Checkpoint | None:
+    """The newest checkpoint of the current attempt, once: what it made superfluous may go."""
+    newest = p.memory.checkpoints[-1].checkpoint if p.memory.checkpoints else None
+    if newest is None or newest == p.memory.collected or p.memory.attempt is None:
+        return None
+    return newest if newest.attempt == p.memory.attempt.number else None
+
+
 def want_check(p: Pass) -> Pass:
     """The trainer is asked anew whenever it, its arguments or the layout changed."""
     if not p.spec.check_layouts:
@@ -130,8 +138,8 @@ def _read_done(p: Pass, done: TaskDone) -> Pass:
             words = "is set aside" if done.ok else f"could not be set aside: {done.error}"
             p = p.note(Reason.CHECKPOINT_SET_ASIDE, f"checkpoint {checkpoint} {words}")
             return p.remember(to_set_aside=tuple(c for c in p.memory.to_set_aside if c != checkpoint))
-    newest = p.memory.checkpoints[-1].checkpoint if p.memory.checkpoints else None
-    if newest is None or done.id != collect_id(newest) or p.memory.collected == newest:
+    newest = to_collect(p)
+    if newest is None or done.id != collect_id(newest):
         return p
     if not done.ok:
         p = p.note(Reason.STORAGE_ERROR, f"old checkpoints could not be collected: {done.error}")

@@ -57,13 +57,18 @@ def _account_absence(p: Pass) -> Pass:
         attempt = replace(
             memory.attempt,
             stage_since_ms=memory.attempt.stage_since_ms + away,
-            progressed_ms=memory.attempt.progressed_ms + away if memory.attempt.progressed_ms else 0,
+            progressed_ms=_moved(memory.attempt.progressed_ms, away, p.now),
         )
         memory = replace(memory, attempt=attempt)
     p = replace(p, memory=memory)
     return p.note(
         Reason.RESTARTED_WITHOUT_WATCH, f"nobody watched for {away / 1000:.1f} s; deadlines are moved by that"
     )
+
+
+def _moved(progressed_ms: int, away: int, now: int) -> int:
+    """Always before `now`: that would mean a step that was seen in this very pass."""
+    return min(progressed_ms + away, now - 1) if progressed_ms else 0
 
 
 def explain_absence(p: Pass) -> Pass:

@@ -48,7 +48,7 @@ class SimAttempt:
             return False
         for worker, gang in self.parts:
             for rank in gang.ranks:
-                if not worker.stubborn:
+                if not worker.stubborn and rank.number != self.world.never_leaves:
                     self._exit(rank, 75, FOLLOWED)
         return True
 
@@ -96,6 +96,8 @@ class SimAttempt:
 
     def _finish(self) -> None:
         for rank in self.ranks:
+            if rank.number == self.world.never_leaves:
+                continue
             follows = self.world.followers_at_end and rank.number > 0
             self._exit(rank, 75 if follows else 0, FOLLOWED if follows else "")
 

@@ -152,7 +152,10 @@ class AnyFault(RuleBasedStateMachine):
         started = seen.memory.attempt is None and seen.decision.memory.attempt is not None
         obs = replace(seen.obs, away_ms=0, contract_spoken=seen.obs.contract_spoken and not started)
         again = decide(seen.spec, seen.decision.memory, obs, seen.now)
-        assert again.memory == seen.decision.memory, "a settled memory changed"
+        before, after = seen.decision.memory, again.memory
+        names = [field.name for field in fields(Memory)]
+        changed = {n: (getattr(before, n), getattr(after, n)) for n in names if getattr(before, n) != getattr(after, n)}
+        assert not changed, f"a settled memory changed: {changed}"
         assert set(again.actions) <= set(seen.decision.actions), "a settled state asked for something new"
 
     def something_wakes_it(self, seen: Seen) -> None:

@@ -476,3 +476,17 @@ def test_a_story_ends_as_told(story: Story) -> None:
     if story.ends is Phase.SUCCEEDED:
         outcomes = {incident.outcome for incident in world.incidents.values()}
         assert outcomes <= {Outcome.RECOVERED, Outcome.SUPERSEDED}, world.story()
+
+
+def test_a_rank_that_hangs_at_its_exit_does_not_keep_a_finished_run() -> None:
+    world = World(total=10, never_leaves=2)
+    for _ in range(30):
+        world.tick()
+    assert world.phase is Phase.RUNNING, "its peers may still be saving"
+    deadline = world.log[-1].decision.requeue_after_ms
+    assert deadline is not None, world.story()
+    world.tick(deadline)
+    for _ in range(5):
+        world.tick()
+    assert world.phase is Phase.SUCCEEDED, world.story()
+    assert not world.incidents

@@ -51,6 +51,7 @@ class World:
     exits_zero_at: int | None = None
     hangs_at_start: bool = False
     stop_code: int = 75
+    never_leaves: int | None = None  # a rank that hangs at its exit
     fence_needs_sync: bool = False  # a worker that is cut off cannot be ended, either
     checks: dict[Layout, str] | None = field(default_factory=dict)  # refused layouts, with why
     tree: Tree = field(default_factory=Tree)
