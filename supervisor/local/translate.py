@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,9 +86,12 @@ def _surveyed(item: Any) -> observation.SurveyedStep | None:
     return observation.SurveyedStep(attempt, step, StepState(item["state"]), _parent(item.get("parent")), reason)
 
 
-def _parent(text: Any) -> Checkpoint | None:
-    match = re.fullmatch(r"([1-9][0-9]{0,8}):([0-9]{1,15})", text) if isinstance(text, str) else None
-    return Checkpoint(int(match[1]), int(match[2])) if match else None
+def _parent(found: Any) -> Checkpoint | None:
+    match found:
+        case [int(attempt), int(step)] if attempt > 0 <= step:
+            return Checkpoint(attempt, step)
+        case _:
+            return None
 
 
 def _check(result: messages.TaskResult) -> observation.LayoutCheck:
@@ -159,7 +161,7 @@ def _task(task: actions.Task, around: Surroundings) -> messages.TaskOrder:
             arguments: dict[str, Any] = {"root": root}
         case actions.TaskKind.CHECK:
             shapes = [messages_layout(layout) for layout in task.layouts]
-            arguments = {"trainer": _trainer(around.trainer), "layouts": shapes}
+            arguments = {"trainer": _checked_trainer(around.trainer), "layouts": shapes}
         case actions.TaskKind.SET_ASIDE:
             checkpoint = task.checkpoint
             arguments = {"root": root} | (
@@ -176,12 +178,12 @@ def messages_layout(layout: Layout) -> dict[str, int]:
     return {"racks": layout.racks, "nodesPerRack": layout.nodes_per_rack, "ranksPerNode": layout.ranks_per_node}
 
 
-def _trainer(trainer: messages.TrainerCommand) -> dict[str, Any]:
+def _checked_trainer(trainer: messages.TrainerCommand) -> dict[str, Any]:
     return {
         "module": trainer.module,
         "args": list(trainer.args),
         "command": list(trainer.command),
-        "preload": list(trainer.preload),
+        "preload": [],  # the check touches no device and should not wait for heavy imports
         "environment": dict(trainer.environment),
         "working_directory": trainer.working_directory,
     }
