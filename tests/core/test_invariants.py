@@ -61,7 +61,10 @@ class AnyFault(RuleBasedStateMachine):
     def exit_rank(self, rank: int, code: int) -> None:
         self.world.exit_rank(rank, code)
 
-    @rule(node=NODES, verb=st.sampled_from(["kill_worker", "kill_node", "cut_off", "reconnect", "revive"]))
+    @rule(
+        node=NODES,
+        verb=st.sampled_from(["kill_worker", "kill_node", "cut_off", "reconnect", "revive", "make_stubborn"]),
+    )
     def upset_node(self, node: str, verb: str) -> None:
         getattr(self.world, verb)(node)
 
@@ -176,6 +179,7 @@ class AnyFault(RuleBasedStateMachine):
         for node in world.nodes:
             world.revive(node)
             world.reconnect(node)
+            world.make_docile(node)
         for resumed in range(6):  # a person follows the way out, as often as there is another reason to hold
             self.rest()
             if world.phase not in (Phase.HELD, Phase.SUSPENDED):

@@ -490,3 +490,20 @@ def test_a_rank_that_hangs_at_its_exit_does_not_keep_a_finished_run() -> None:
         world.tick()
     assert world.phase is Phase.SUCCEEDED, world.story()
     assert not world.incidents
+
+
+def test_after_memory_was_lost_nothing_starts_while_ranks_of_an_earlier_attempt_live() -> None:
+    world = World()
+    while world.step < 12:
+        world.tick()
+    world.make_stubborn("r0n1")
+    world.lose_memory()
+    for _ in range(20):
+        world.tick()
+    assert world.memory.attempt is None, world.story()
+    assert world.memory.message == "waiting for ranks of an earlier attempt to end on r0n1"
+    world.make_docile("r0n1")
+    for _ in range(8):
+        world.tick()
+    assert world.memory.attempt is not None
+    assert (world.memory.attempt.number, world.phase) == (2, Phase.RUNNING), world.story()

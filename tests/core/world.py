@@ -183,7 +183,12 @@ class World:
             self.workers[node].reach = True
 
     def make_stubborn(self, node: str) -> None:
-        self.workers[node].stubborn = True
+        if node in self.workers:
+            self.workers[node].stubborn = True
+
+    def make_docile(self, node: str) -> None:
+        if node in self.workers:
+            self.workers[node].stubborn = False
 
     def damage_newest(self) -> None:
         if newest := self.tree.newest():
