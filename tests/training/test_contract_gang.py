@@ -62,11 +62,13 @@ def test_a_resumed_run_is_bitwise_the_unbroken_one(folder: Path, unbroken: Attem
 
 def test_on_fewer_racks_the_first_steps_agree_and_the_batches_are_the_same(folder: Path, unbroken: Attempt) -> None:
     """Here: from one rack of two to one rank alone, which also restores every expert from two shards."""
-    with attempt(folder, 3, resume="1:4", plan={"tokenBudget": STEPS * 256}) as alone:
+    plan = {"tokenBudget": STEPS * 256, "checkpointEverySteps": 10**6, "checkpointEverySeconds": 0.001}
+    with attempt(folder, 3, resume="1:4", plan=plan) as alone:
         assert alone.exit_codes() == [0], alone.output()
     for step, loss in alone.losses().items():
         assert loss == pytest.approx(unbroken.losses()[step], abs=1e-5)
         assert alone.metrics()[step]["batchHash"] == unbroken.metrics()[step]["batchHash"]
+    assert alone.committed() == list(range(5, STEPS + 1)), "rank 0's clock asked after every step"
 
 
 def test_save_and_stop_reach_all_ranks_through_rank_0(folder: Path) -> None:
