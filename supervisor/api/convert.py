@@ -19,6 +19,7 @@ def core_spec(run: types.TrainingRun) -> core.Spec:
         min_racks=spec.layout.lowest_racks,
         suspend=spec.suspend,
         check_layouts=spec.trainer.layout_check == "Auto",
+        verify=checkpoint.verify,
         fingerprint=fingerprint(run),
         budgets=core.Budgets(
             hardware=_budget(recovery.budgets.hardware),

@@ -46,6 +46,14 @@ def worker_came_back_empty(fault: GangFault) -> Verdict | None:
     return Verdict(Cause.HARDWARE, f"node {node}", Reason.WORKER_RESTARTED, because, 0.7, _evidence(fault), node)
 
 
+def refused_by_worker(fault: GangFault) -> Verdict | None:
+    if not fault.refusals:
+        return None
+    node, why = fault.refusals[0]
+    because = f"the worker on {node} does not start its ranks: {why[:300]}"
+    return Verdict(Cause.UNKNOWN, f"node {node}", Reason.RANKS_REFUSED, because, 0.6, _evidence(fault), node)
+
+
 def said_by_alarm(fault: GangFault) -> Verdict | None:
     """An alarm is more exact than the exit code that comes with it."""
     for root in fault.roots:
@@ -130,6 +138,7 @@ RULES: tuple[Rule, ...] = (  # order is part of the meaning
     refused_its_input,
     lost_with_its_node,
     worker_came_back_empty,
+    refused_by_worker,
     exited_by_contract,
     killed_by_signal,
     exited_otherwise,

@@ -12,7 +12,7 @@ from supervisor.core.ledger import opened
 from supervisor.core.memory import Memory, Phase, Stage, StopFor
 from supervisor.core.observation import Observation
 from supervisor.core.ordering import send_orders, tend_workers
-from supervisor.core.preparing import read_results, want_check
+from supervisor.core.preparing import plan_collection, read_results, want_check
 from supervisor.core.reasons import Reason
 from supervisor.core.requests import heed_requests, heed_suspension, settle_saves, suspension_wanted
 from supervisor.core.spec import Spec
@@ -82,6 +82,7 @@ PHASES: tuple[Callable[[Pass], Pass], ...] = (  # order is part of the meaning
     settle_saves,
     recover_incident,
     launch,
+    plan_collection,
     wake_for_deadline,
     name_phase,
     tend_workers,

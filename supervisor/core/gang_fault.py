@@ -43,12 +43,16 @@ class RankExit:
 
 @dataclass(frozen=True, slots=True)
 class GangFault:
-    """`lost` nodes have no worker that syncs; `restarted` nodes have a new worker that knows nothing of the gang."""
+    """`lost` nodes have no worker that syncs; `restarted` nodes have a new worker that knows nothing of the gang.
+
+    `refusals`: (node, why) of workers that would not start their share.
+    """
 
     placement: Placement
     exits: tuple[RankExit, ...] = ()
     lost: tuple[str, ...] = ()
     restarted: tuple[str, ...] = ()
+    refusals: tuple[tuple[str, str], ...] = ()
     start_deadline_passed: bool = False
     step: int = 0
     total_steps: int | None = None

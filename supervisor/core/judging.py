@@ -37,7 +37,7 @@ def judge_gang(p: Pass) -> Pass:
         return _judge_saving(p, attempt, exits)
     if attempt.stage is Stage.LAUNCHING and p.now >= attempt.stage_since_ms + p.spec.startup_deadline_ms:
         attempt = replace(attempt, deadline_passed=True)
-    failed = any(e.exit.code != 0 for e in exits) or _left_early(p, attempt, exits)
+    failed = any(e.exit.code != 0 for e in exits) or _left_early(p, attempt, exits) or _refusals(p, attempt)
     if failed or attempt.lost or attempt.restarted or attempt.deadline_passed:
         return _fault(p, attempt)
     return p
@@ -80,10 +80,17 @@ def gang_fault(p: Pass, attempt: Attempt) -> GangFault:
         exits=gang_exits(p),
         lost=attempt.lost,
         restarted=attempt.restarted,
+        refusals=_refusals(p, attempt),
         start_deadline_passed=attempt.deadline_passed,
         step=attempt.completed,
         total_steps=p.memory.total_steps,
     )
+
+
+def _refusals(p: Pass, attempt: Attempt) -> tuple[tuple[str, str], ...]:
+    """(node, why) of each worker that will not run its share."""
+    shares = ((worker.node, worker.gang(attempt.number)) for worker in p.obs.workers)
+    return tuple((node, gang.refused) for node, gang in shares if gang is not None and gang.refused)
 
 
 def gang_ended(p: Pass, attempt: Attempt) -> bool:
@@ -191,8 +198,10 @@ def _left_early(p: Pass, attempt: Attempt, exits: tuple[RankExit, ...]) -> bool:
 
 def _judge_saving(p: Pass, attempt: Attempt, exits: tuple[RankExit, ...]) -> Pass:
     """Asked to save and stop. Whatever ends it now, the run ends suspended."""
-    deadline = attempt.stage_since_ms + SAVE_BEFORE_STOP_MS
-    if exits or attempt.lost or attempt.restarted or p.now >= deadline:
+    all_left = len(exits) == attempt.placement.layout.world_size
+    by_itself = all(e.exit.code in (0, 75) for e in exits)  # others may still write the save that all of them wait for
+    late = p.now >= attempt.stage_since_ms + SAVE_BEFORE_STOP_MS
+    if all_left or not by_itself or attempt.lost or attempt.restarted or late:
         return _stop(p, attempt, StopFor.SUSPEND, "asked to stop")
     return p
 

@@ -131,6 +131,7 @@ class Memory:
     damaged: tuple[Checkpoint, ...] = ()
     to_set_aside: tuple[Checkpoint, ...] = ()
     collected: Checkpoint | None = None
+    collecting: Checkpoint | None = None
     survey_number: int = 1
     found: tuple[Candidate, ...] | None = None
     from_step: int | None = None

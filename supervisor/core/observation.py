@@ -57,10 +57,11 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """This worker's share of one attempt."""
+    """This worker's share of one attempt. `refused`: why it runs none of it, if so."""
 
     attempt: int
     ranks: tuple[Rank, ...] = ()
+    refused: str = ""
 
     @property
     def ended(self) -> bool:

@@ -17,7 +17,7 @@ from supervisor.core.judging import stop_key
 from supervisor.core.memory import Attempt, CheckState, Phase, Stage, StopFor
 from supervisor.core.observation import Worker
 from supervisor.core.placement import PlacedRank
-from supervisor.core.preparing import check_id, collect_id, set_aside_id, survey_id, to_collect
+from supervisor.core.preparing import check_id, collect_id, set_aside_id, survey_id
 from supervisor.core.reasons import Reason
 from supervisor.core.watching import retained
 
@@ -77,8 +77,9 @@ def tasks(p: Pass) -> tuple[Task, ...]:
     if memory.attempt is None and memory.found is None and memory.phase is not Phase.SUCCEEDED and not memory.hold:
         wanted.append(Task(survey_id(p), TaskKind.SURVEY))
     wanted += [Task(set_aside_id(c), TaskKind.SET_ASIDE, checkpoint=c) for c in memory.to_set_aside[:8]]
-    if newest := to_collect(p):
-        wanted.append(Task(collect_id(newest), TaskKind.COLLECT, keep=retained(p), current=newest.attempt))
+    if memory.collecting is not None:
+        what = collect_id(memory.collecting)
+        wanted.append(Task(what, TaskKind.COLLECT, keep=retained(p), current=memory.collecting.attempt))
     return tuple(wanted)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from supervisor.core.closing import hold
 from supervisor.core.decision import Pass
 from supervisor.core.ladder import Refusal, add_damaged
 from supervisor.core.lineage import Candidate, candidates, damaged_on_lineage, rebuild
 from supervisor.core.memory import CheckState
-from supervisor.core.observation import Checkpoint, LayoutCheck, Survey, TaskDone, TaskResult
+from supervisor.core.observation import Checkpoint, LayoutCheck, StepState, Survey, TaskDone, TaskResult
 from supervisor.core.reasons import Reason
 
 
@@ -28,12 +30,16 @@ def collect_id(newest: Checkpoint) -> str:
     return f"collect-{newest}"
 
 
-def to_collect(p: Pass) -> Checkpoint | None:
-    """The newest checkpoint of the current attempt, once: what it made superfluous may go."""
+def plan_collection(p: Pass) -> Pass:
+    """What a new checkpoint of the current attempt made superfluous may go; one collection ends before the next."""
+    attempt, pending = p.memory.attempt, p.memory.collecting
+    if attempt is None:
+        return p.remember(collecting=None)
+    if pending is not None and pending.attempt == attempt.number:
+        return p
     newest = p.memory.checkpoints[-1].checkpoint if p.memory.checkpoints else None
-    if newest is None or newest == p.memory.collected or p.memory.attempt is None:
-        return None
-    return newest if newest.attempt == p.memory.attempt.number else None
+    due = newest is not None and newest.attempt == attempt.number and newest != p.memory.collected
+    return p.remember(collecting=newest if due else None)
 
 
 def want_check(p: Pass) -> Pass:
@@ -71,6 +77,7 @@ def _read_survey(p: Pass, survey: Survey) -> Pass:
         p = p.remember(survey_number=p.memory.survey_number + 1)
         return hold(p, Refusal(Reason.SURVEY_FAILED, f"the checkpoints cannot be read: {survey.error}", way_out))
     memory = p.memory
+    survey = survey if p.spec.verify else _taken_at_its_word(survey)
     on_disk = max((step.attempt for step in survey.steps), default=0)
     p = p.remember(newest_attempt=max(memory.newest_attempt, survey.newest_attempt, on_disk))
     if not memory.lineage and (lineage := rebuild(survey)):
@@ -86,6 +93,12 @@ def _read_survey(p: Pass, survey: Survey) -> Pass:
         newest = max(bad, key=lambda s: (s.attempt, s.step))
         p = p.remember(progress_mark=Checkpoint(newest.attempt, newest.step))
     return _remember_found(p, candidates(p.memory.lineage, survey, memory.checkpoints, p.memory.damaged))
+
+
+def _taken_at_its_word(survey: Survey) -> Survey:
+    """With checkpoint.verify false, a manifest that does not fit is the trainer's business."""
+    steps = (replace(s, state=StepState.VERIFIED) if s.state is StepState.DAMAGED else s for s in survey.steps)
+    return replace(survey, steps=tuple(steps))
 
 
 def _remember_found(p: Pass, found: tuple[Candidate, ...]) -> Pass:
@@ -138,9 +151,9 @@ def _read_done(p: Pass, done: TaskDone) -> Pass:
             words = "is set aside" if done.ok else f"could not be set aside: {done.error}"
             p = p.note(Reason.CHECKPOINT_SET_ASIDE, f"checkpoint {checkpoint} {words}")
             return p.remember(to_set_aside=tuple(c for c in p.memory.to_set_aside if c != checkpoint))
-    newest = to_collect(p)
-    if newest is None or done.id != collect_id(newest):
+    pending = p.memory.collecting
+    if pending is None or done.id != collect_id(pending):
         return p
     if not done.ok:
         p = p.note(Reason.STORAGE_ERROR, f"old checkpoints could not be collected: {done.error}")
-    return p.remember(collected=newest)
+    return p.remember(collected=pending, collecting=None)

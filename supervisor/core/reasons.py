@@ -30,6 +30,7 @@ class Reason(Enum):
     NODE_LOST = "NodeLost"
     RACK_LOST = "RackLost"
     WORKER_RESTARTED = "WorkerRestarted"
+    RANKS_REFUSED = "RanksRefused"
     KILLED_FROM_OUTSIDE = "KilledFromOutside"
     KILLED_BY_SIGNAL = "KilledBySignal"
     BUS_ERROR = "BusError"

@@ -70,6 +70,7 @@ class Spec:
     min_racks: int
     suspend: bool = False
     check_layouts: bool = True
+    verify: bool = True
     fingerprint: str = ""
     budgets: Budgets = Budgets()
     node_faults: Budget = Budget(3, 24 * HOUR_MS)

@@ -46,7 +46,8 @@ def worker_seen(
 
 
 def _gang(gang: messages.GangReport, now: int) -> observation.Gang:
-    return observation.Gang(gang.number, tuple(_rank(rank, now) for rank in gang.ranks))
+    refused = f"{gang.state}: {gang.reason}"[:LAST_WORDS] if gang.state in ("refused", "unsupported") else ""
+    return observation.Gang(gang.number, tuple(_rank(rank, now) for rank in gang.ranks), refused)
 
 
 def _rank(rank: messages.RankReport, now: int) -> observation.Rank:
