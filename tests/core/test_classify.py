@@ -19,6 +19,7 @@ ROOTS: tuple[Row, ...] = (
     ("a rack is lost", fault(lost=("r1n0", "r1n1")), HARDWARE, Reason.RACK_LOST, "rack r1"),
     ("nodes of two racks are lost", fault(lost=("r0n0", "r1n1")), HARDWARE, Reason.NODE_LOST, "node r0n0"),
     ("a worker came back empty", fault(restarted=("r0n1",)), HARDWARE, Reason.WORKER_RESTARTED, "node r0n1"),
+    ("a worker refuses", fault(refusals=(("r0n1", "disk full"),)), UNKNOWN, Reason.RANKS_REFUSED, "node r0n1"),
     (
         "a loss is not finite",
         fault(ended(0, 70, alarm="non-finite-loss")),
