@@ -142,12 +142,17 @@ def _why(decided: Decided) -> list[str]:
     notes = [f"{note.reason.value}: {note.message}" for note in decided.decision.notes]
     memory = decided.decision.memory
     standing = f"{memory.reason.value}: {memory.message}"
-    return notes if not memory.message or standing in notes else [*notes, standing]
+    told = not memory.message or any(memory.message in note for note in notes)
+    return notes if told else [*notes, standing]
 
 
 def _done(decided: Decided) -> list[str]:
     decision = decided.decision
-    lines = [f"{i.rung.value}: {i.action}" for i in _open_one(decision.memory) if i.rung is not None]
+    lines = [
+        f"{i.rung.value}: {i.action}"
+        for i in _open_one(decision.memory)
+        if i.rung is not None and i.outcome is Outcome.OPEN
+    ]
     return lines + action_lines(decision.actions)
 
 

@@ -359,3 +359,19 @@ def test_colours_are_only_for_terminals_that_want_them(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     assert ("\x1b[" in table.paint_phases("hero  Running  5")) is coloured
+
+
+def test_stopping_waits_until_no_rank_runs_and_a_held_run_has_none(runs: Path, call: Call) -> None:
+    directory = told_runs.write_run(runs, told_runs.memory())
+
+    def answer() -> None:
+        request = wait_for(lambda: asked(directory), "a request")
+        outcome = RequestOutcome(request["id"], Ask.STOP, RequestState.DONE, "the run saves and stops")
+        told_runs.write_run(runs, told_runs.held(requests=(outcome,)))
+
+    with claim(directory):
+        supervisor = threading.Thread(target=answer)
+        supervisor.start()
+        said = call("stop", "hero", "--timeout", "5s")
+        supervisor.join()
+    assert (said.code, said.out) == (ExitCode.OK, "the run saves and stops\nhero is Held at step 47\n")

@@ -13,6 +13,8 @@ from supervisor.cli.run_state import ENDED, read_run
 from supervisor.cli.seconds import duration
 from supervisor.local.rundir import RunDirectory
 
+RESTING = ("Suspended", "Held", *ENDED)  # no rank runs in any of these
+
 
 @click.command()
 @click.argument("run")
@@ -55,7 +57,7 @@ def _wait_suspended(directory: RunDirectory, timeout_seconds: float) -> None:
     deadline = time.monotonic() + timeout_seconds
     while time.monotonic() < deadline:
         state = read_run(directory)
-        if state.phase in ("Suspended", *ENDED) or state.ended:
+        if state.phase in RESTING or state.ended:
             click.echo(f"{spoken(directory)} is {state.phase} at step {state.integer('step')}")
             return
         if state.supervisor is None:
