@@ -6,6 +6,7 @@ action missing and asks again. The ports below are all that a host has to bring.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -21,6 +22,9 @@ LONGEST_WAIT_MS = 1_000  # a lost wake-up costs latency, never correctness
 SAVE_EVERY_MS = 1_000  # what costs nothing to see again (progress, time) is persisted this often
 
 
+log = logging.getLogger(__name__)
+
+
 class Observer(Protocol):
     def observe(self, memory: Memory) -> Observation:
         """One snapshot of everything that the core looks at."""
@@ -28,7 +32,7 @@ class Observer(Protocol):
 
 class Store(Protocol):
     def save(self, memory: Memory) -> None:
-        """Make `memory` survive a crash. Raises when it cannot: nothing is acted on then."""
+        """Make `memory` survive a crash. Raises OSError when it cannot: nothing is acted on then."""
 
 
 class Executor(Protocol):
@@ -89,7 +93,11 @@ class Driver:
         now = self.clock.now_ms()
         decision = decide(spec, before, observation, now)
         if decision.actions or decision.notes or decision.incidents or now - self._saved_ms >= SAVE_EVERY_MS:
-            self.store.save(decision.memory)
+            try:
+                self.store.save(decision.memory)
+            except OSError as error:  # a full disk, say: what is not remembered is not done, and decided again later
+                log.error("memory cannot be saved; nothing is asked for until it can be: %s", error)
+                return Decision(before)
             self._saved_ms = now
         self.memory = decision.memory
         self.recorder.decided(Decided(spec, before, observation, now, decision))

@@ -22,7 +22,8 @@ from supervisor.local.memory_store import NewerMemory
 from supervisor.local.rundir import RunDirectory, RunDirectoryError
 
 if TYPE_CHECKING:
-    from supervisor.local.supervise import RunOptions, Screen
+    from supervisor.local.run_options import RunOptions
+    from supervisor.local.screen import Screen
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def options_of(directory: RunDirectory) -> RunOptions:
 
     Raises `CommandError` where the run was never started or its directory is gone.
     """
-    from supervisor.local.supervise import RunOptions
+    from supervisor.local.run_options import RunOptions
 
     absolute = RunDirectory(directory.root.resolve())
     if not absolute.manifest.exists():

@@ -128,12 +128,18 @@ class LocalHost:
         with self._lock:
             match action:
                 case StartWorker(node):
-                    self._processes.start(node)
+                    self._start(node)
                 case FenceWorker(node, session):
                     self._fence(node, session)
                 case SendOrder(node, order):
                     self._orders[node] = order
                     self._send(node)
+
+    def _start(self, node: str) -> None:
+        try:
+            self._processes.start(node)
+        except OSError as error:  # no process or no disk to be had just now: the next pass asks again
+            log.error("the worker of %s cannot be started: %s", node, error)
 
     def _fence(self, node: str, session: str) -> None:
         if self._hub.session(node) == session:  # never the one that replaced it

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import os
 import secrets
@@ -11,72 +9,37 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from types import FrameType
-from typing import Protocol
 
-from supervisor.api.convert import core_requests, core_spec
+from supervisor.api.convert import core_requests
 from supervisor.api.digest import digest
-from supervisor.api.dump import to_json, to_yaml
-from supervisor.api.types import TrainingRun
+from supervisor.api.dump import to_json
 from supervisor.core.decide import first_memory
 from supervisor.core.decision import Note
-from supervisor.core.incident import Incident
 from supervisor.core.memory import Memory, Phase
 from supervisor.core.node_states import node_states
-from supervisor.core.observation import Ask, Worker
+from supervisor.core.observation import Ask
 from supervisor.core.reasons import Reason
-from supervisor.core.spec import Spec
 from supervisor.driver import Decided, Driver
 from supervisor.local import chaos
 from supervisor.local.clock import LocalClock
-from supervisor.local.fleet import BadFleet, Fleet, load_fleet, save_fleet
+from supervisor.local.fleet import Fleet
 from supervisor.local.history import read_history
 from supervisor.local.host import LocalHost
 from supervisor.local.memory_store import MemoryStore
 from supervisor.local.recorder import LocalRecorder
-from supervisor.local.rundir import RunDirectory, claim, write_atomically, write_json
-from supervisor.local.translate import Surroundings
+from supervisor.local.run_options import RunOptions, fleet_of, keep_options, spec_of, surroundings_of
+from supervisor.local.rundir import RunDirectory, claim, write_atomically
+from supervisor.local.screen import Screen, View
 from supervisor.local.worker_processes import WorkerProcesses
-from supervisor.observe.progress import Progress
 from supervisor.wire.address import Address, NoAddress, read_address, write_address
 from supervisor.wire.hub import Ring, SyncHub
-from supervisor.wire.messages import Order, TrainerCommand
+from supervisor.wire.messages import Order
 from supervisor.wire.server import SyncServer
 
 STOP_SECONDS = 15.0  # how long workers may take to leave, beyond the grace that they give their ranks
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """`fleet`: None takes the one that the run had, else just what the layout needs, spares included."""
-
-    manifest: TrainingRun
-    directory: RunDirectory
-    fleet: Fleet | None = None
-    data: tuple[str, ...] = ()
-    chaos: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What a screen may show. `notes`: new since the last view."""
-
-    memory: Memory
-    progress: Progress
-    fleet: Fleet
-    workers: tuple[Worker, ...]
-    now_ms: int
-    notes: tuple[Note, ...]
-    incidents: tuple[Incident, ...]
-
-
-class Screen(Protocol):
-    def show(self, view: View) -> None: ...
-
-    def close(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -108,13 +71,13 @@ def supervise(options: RunOptions, screen: Screen, hold_screen: bool) -> Memory:
     Raises `RunDirectoryError`, `BadFleet`, `BadChaos` or `NewerMemory` for what cannot be started.
     """
     orders = [chaos.parse_chaos(text) for text in options.chaos]
-    fleet = _fleet(options)
+    fleet = fleet_of(options)
     directory = options.directory
     directory.create()
     with claim(directory), _log_file(directory):
         for number, order in enumerate(orders):
             chaos.send(directory, order, f"scheduled-{number}-{order.verb}-{order.target}-{order.at_step}")
-        _keep(options, fleet)
+        keep_options(options, fleet)
         return _Supervision(options, fleet, screen, hold_screen).run()
 
 
@@ -124,7 +87,7 @@ class _Supervision:
     def __init__(self, options: RunOptions, fleet: Fleet, screen: Screen, hold_screen: bool) -> None:
         directory = options.directory
         self._options, self._screen, self._hold_screen = options, screen, hold_screen
-        self._spec = _spec(options)
+        self._spec = spec_of(options)
         self._store = MemoryStore(directory.memory)
         loaded = self._store.load()
         self._loss = loaded.loss
@@ -145,7 +108,7 @@ class _Supervision:
             self._processes,
             self._recorder,
             self._clock,
-            _surroundings(options),
+            surroundings_of(options),
             core_requests(options.manifest),
         )
         if loaded.memory is not None:
@@ -255,71 +218,6 @@ class _Supervision:
 
 
 SHOW_EVERY_MS = 250
-
-
-def _fleet(options: RunOptions) -> Fleet:
-    """The fleet as asked for, the run's own, or just what the layout and its spares need."""
-    layout = options.manifest.spec.layout
-    known = load_fleet(options.directory.fleet)
-    spares = layout.spares.per_rack if layout.spares.mode != "None" else 0
-    fleet = options.fleet or known or Fleet(layout.racks, layout.nodes_per_rack + spares)
-    if known is not None and (known.racks, known.nodes_per_rack) == (fleet.racks, fleet.nodes_per_rack):
-        fleet = fleet.without(tuple(known.dead))
-    if fleet.nodes_per_rack < layout.nodes_per_rack or fleet.racks < (layout.min_racks or layout.racks):
-        raise BadFleet(
-            f"--fleet: {fleet.racks}x{fleet.nodes_per_rack} is too small for spec.layout: at least "
-            f"{layout.min_racks or layout.racks} racks of {layout.nodes_per_rack} nodes are needed"
-        )
-    _expect_gpus(options.manifest.spec.fleet.gpus_per_node)
-    return fleet
-
-
-def _expect_gpus(per_node: int) -> None:
-    """GPUs are looked for only where the manifest expects them."""
-    found = len(list(Path("/dev").glob("nvidia[0-9]*"))) if per_node else 0
-    if found < per_node:
-        raise BadFleet(
-            f"spec.fleet.gpusPerNode: {per_node} are expected on each node, this machine shows {found}; "
-            "0 trains on the CPU"
-        )
-
-
-def _keep(options: RunOptions, fleet: Fleet) -> None:
-    """What `resume` needs to start this run again by itself."""
-    directory = options.directory
-    write_atomically(directory.manifest, to_yaml(options.manifest).encode())
-    write_json(directory.options, {"data": list(options.data), "workingDirectory": os.getcwd()})
-    save_fleet(directory.fleet, fleet)
-
-
-def _spec(options: RunOptions) -> Spec:
-    """The layouts are checked again when the data change, since they are arguments of the trainer, too."""
-    spec = core_spec(options.manifest)
-    data = hashlib.sha256(json.dumps(options.data).encode()).hexdigest()[:8]
-    return replace(spec, fingerprint=f"{spec.fingerprint}-{data}")
-
-
-def _surroundings(options: RunOptions) -> Surroundings:
-    spec, directory = options.manifest.spec, options.directory
-    data = [argument for path in options.data for argument in ("--data", str(Path(path).resolve()))]
-    trainer = TrainerCommand(
-        module=spec.trainer.module,
-        args=(*spec.trainer.args, *data),
-        command=tuple(spec.trainer.command or ()),
-        preload=tuple(spec.trainer.preload),
-        environment={variable.name: variable.value for variable in spec.trainer.env},
-        working_directory=spec.trainer.working_directory or os.getcwd(),
-    )
-    plan = {
-        "version": 1,
-        "run": options.manifest.metadata.name,
-        "amendment": 0,
-        "tokenBudget": spec.schedule.token_budget,
-        "checkpointEverySteps": spec.checkpoint.every_steps,
-        "checkpointEverySeconds": spec.checkpoint.every_seconds,
-    }
-    root = directory.root.resolve()
-    return Surroundings(trainer, str(root / spec.checkpoint.directory), str(directory.cache.resolve()), plan)
 
 
 def _listen(directory: RunDirectory, hub: SyncHub) -> SyncServer:

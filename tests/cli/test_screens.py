@@ -20,7 +20,7 @@ from supervisor.core.memory import Phase, Stage
 from supervisor.core.observation import Worker
 from supervisor.core.reasons import Reason
 from supervisor.local.rundir import RunDirectory, claim
-from supervisor.local.supervise import View
+from supervisor.local.screen import View
 from tests import builders
 from tests.cli import told_runs
 from tests.cli.conftest import Call

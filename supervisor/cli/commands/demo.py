@@ -30,7 +30,7 @@ def demo() -> int:
     from supervisor.core.memory import Phase
     from supervisor.local.fleet import parse_fleet
     from supervisor.local.rundir import RunDirectory
-    from supervisor.local.supervise import RunOptions
+    from supervisor.local.run_options import RunOptions
 
     manifest = load_manifest(_sample())
     directory = RunDirectory(_fresh(runs_root() / manifest.metadata.name))

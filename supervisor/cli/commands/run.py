@@ -27,7 +27,7 @@ def run(file: Path, fleet: str | None, workdir: Path | None, data: tuple[str, ..
     from supervisor.cli.supervision import load_manifest, supervise_here
     from supervisor.local.fleet import BadFleet, parse_fleet
     from supervisor.local.rundir import RunDirectory
-    from supervisor.local.supervise import RunOptions
+    from supervisor.local.run_options import RunOptions
 
     manifest = load_manifest(file)
     try:

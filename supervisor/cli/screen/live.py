@@ -21,7 +21,7 @@ from supervisor.core.observation import Observation
 from supervisor.core.reasons import Reason
 from supervisor.core.spec import Spec
 from supervisor.local.rundir import RunDirectory
-from supervisor.local.supervise import View
+from supervisor.local.screen import View
 from supervisor.wire.text import printable
 
 ROUTINE = frozenset({Reason.CHECKPOINT_COMMITTED})  # shown as a fact, and not as a line each

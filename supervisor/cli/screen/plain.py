@@ -9,7 +9,7 @@ from collections.abc import Callable
 from supervisor.cli import amounts
 from supervisor.cli.incident_words import Closings, closing
 from supervisor.core.memory import Memory, Stage
-from supervisor.local.supervise import View
+from supervisor.local.screen import View
 from supervisor.observe.progress import Progress
 from supervisor.wire.text import printable
 
