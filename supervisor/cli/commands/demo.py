@@ -29,8 +29,8 @@ def demo() -> int:
     from supervisor.core.incident import Outcome
     from supervisor.core.memory import Phase
     from supervisor.local.fleet import parse_fleet
-    from supervisor.local.rundir import RunDirectory
     from supervisor.local.run_options import RunOptions
+    from supervisor.local.rundir import RunDirectory
 
     manifest = load_manifest(_sample())
     directory = RunDirectory(_fresh(runs_root() / manifest.metadata.name))

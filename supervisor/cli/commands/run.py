@@ -26,8 +26,8 @@ def run(file: Path, fleet: str | None, workdir: Path | None, data: tuple[str, ..
     from supervisor.cli.exit_codes import CommandError, ExitCode
     from supervisor.cli.supervision import load_manifest, supervise_here
     from supervisor.local.fleet import BadFleet, parse_fleet
-    from supervisor.local.rundir import RunDirectory
     from supervisor.local.run_options import RunOptions
+    from supervisor.local.rundir import RunDirectory
 
     manifest = load_manifest(file)
     try:
