@@ -22,8 +22,10 @@ def runs_root() -> Path:
 
 def find_run(text: str) -> RunDirectory:
     """The run named `text` below the runs' root, or whose directory `text` is. Raises `CommandError` for neither."""
-    for candidate in (runs_root() / text, Path(text)):
-        if text not in ("", ".", "..") and _is_run(candidate):
+    named = [] if text in ("", ".", "..") else [runs_root() / text]
+    path = Path(text)
+    for candidate in (*named, path if path.name not in ("", "..") else path.resolve()):
+        if "\0" not in text and _is_run(candidate):
             return RunDirectory(candidate)
     shown, root = printable(text, 80), runs_root()
     known = [directory.root.name for directory in all_runs()]
@@ -60,8 +62,6 @@ def as_typed(text: str, name: str, directory: RunDirectory) -> str:
 def _is_run(path: Path) -> bool:
     try:
         return any((path / mark).is_file() for mark in _MARKS)
-    except ValueError:  # a zero byte
-        return False
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             return False
