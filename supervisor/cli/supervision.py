@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import sys
@@ -24,6 +25,8 @@ from supervisor.local.rundir import RunDirectory, RunDirectoryError
 if TYPE_CHECKING:
     from supervisor.local.run_options import RunOptions
     from supervisor.local.screen import Screen
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,4 +123,7 @@ def _print_summary(options: RunOptions, shown_as: RunDirectory, memory: Memory) 
     name = options.manifest.metadata.name
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     lines = summary(shown_as, name, memory, history.progress, incidents, width)
-    click.echo("\n".join(["", *lines]))
+    try:
+        click.echo("\n".join(["", *lines]))
+    except OSError as error:  # nobody reads any more; the exit code still says how it ended
+        log.warning("the summary could not be written: %s", error)
