@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -15,6 +14,8 @@ from pathlib import Path
 
 from supervisor.local.host import LocalHost
 from supervisor.local.rundir import RunDirectory, write_json
+from supervisor.wire.json_file import read_json
+from supervisor.wire.text import printable
 
 VERBS: dict[str, str] = {
     "kill-rank": "SIGKILL to one rank (RANK)",
@@ -25,6 +26,7 @@ VERBS: dict[str, str] = {
     "revive-rack": "a dead rack comes back (RACK)",
 }
 LOOK_EVERY = 0.05  # seconds
+MAX_ORDER_BYTES = 64 << 10
 log = logging.getLogger(__name__)
 
 
@@ -78,6 +80,7 @@ class Chaos:
         self._directory = directory
         self._host = host
         self._step = step
+        self._done: set[str] = set()  # what is done and could not be marked so
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="chaos", daemon=True)
 
@@ -91,22 +94,30 @@ class Chaos:
     def _run(self) -> None:
         while not self._stop.wait(LOOK_EVERY):
             for path in sorted(self._directory.chaos.glob("*.json")):
-                self._look(path)
+                if path.name not in self._done:
+                    self._look(path)
 
     def _look(self, path: Path) -> None:
         try:
-            data = json.loads(path.read_text())
+            data = read_json(path, MAX_ORDER_BYTES)
             order = parse_chaos(f"{data['verb']} {data['target']}")
             at = data.get("at")
         except (OSError, ValueError, KeyError, TypeError) as error:
-            log.warning("chaos order %s cannot be read and is put aside: %s", path.name, error)
-            path.rename(done_path(path))
+            log.warning("chaos order %s cannot be read and is put aside: %s", path.name, printable(str(error), 200))
+            self._put_aside(path)
             return
         if isinstance(at, int) and self._step() < at:
             return
         log.warning("chaos: %s", order)
         self._carry_out(order)
-        path.rename(done_path(path))
+        self._put_aside(path)
+
+    def _put_aside(self, path: Path) -> None:
+        try:
+            path.rename(done_path(path))
+        except OSError as error:  # a disk that became read-only, say: it must not be carried out again and again
+            log.error("chaos order %s cannot be marked as done: %s", path.name, error)
+            self._done.add(path.name)
 
     def _carry_out(self, order: ChaosOrder) -> None:
         host = self._host

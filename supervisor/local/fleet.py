@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from supervisor.core.observation import Node
 from supervisor.local.rundir import write_json
+from supervisor.wire.json_file import read_json
 
 MAX_NODES = 256
 
@@ -63,7 +63,7 @@ def save_fleet(path: Path, fleet: Fleet) -> None:
 def load_fleet(path: Path) -> Fleet | None:
     """The fleet that this run had, None where it never had one or the file is damaged."""
     try:
-        data = json.loads(path.read_text())
+        data = read_json(path)
         return Fleet(int(data["racks"]), int(data["nodesPerRack"]), frozenset(map(str, data["dead"])))
     except (OSError, ValueError, KeyError, TypeError):
         return None

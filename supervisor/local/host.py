@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from pathlib import Path
@@ -21,8 +20,11 @@ from supervisor.local.rundir import RunDirectory
 from supervisor.local.translate import Surroundings, order_for, worker_seen
 from supervisor.local.worker_processes import WorkerProcesses
 from supervisor.wire.hub import SyncHub
+from supervisor.wire.json_file import read_json
+from supervisor.wire.text import printable
 
 MAX_REQUEST_BYTES = 64 << 10
+SHOWN = 500  # characters of an error about a file that anybody may have written
 log = logging.getLogger(__name__)
 
 
@@ -112,13 +114,12 @@ class LocalHost:
 
     def _read_request(self, path: Path) -> Request | None:
         try:
-            with path.open("rb") as file:
-                return core_request(ApiRequest.model_validate(json.loads(file.read(MAX_REQUEST_BYTES))))
+            return core_request(ApiRequest.model_validate(read_json(path, MAX_REQUEST_BYTES)))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, ValidationError) as error:
             if path.name not in self._unreadable:
-                log.warning("request %s cannot be read and is passed over: %s", path, error)
+                log.warning("request %s cannot be read and is passed over: %s", path, printable(str(error), SHOWN))
                 self._unreadable.add(path.name)
             return None
 
@@ -156,15 +157,20 @@ class LocalHost:
     def kill_nodes(self, nodes: tuple[str, ...]) -> None:
         """Those nodes lose power: they are gone, with all that ran there, until they are revived."""
         with self._lock:
-            self._fleet = self._fleet.without(nodes)
-            save_fleet(self._directory.fleet, self._fleet)
+            self._change_fleet(self._fleet.without(nodes))
             for node in nodes:
                 self._processes.kill(node)
 
     def revive_nodes(self, nodes: tuple[str, ...]) -> None:
         with self._lock:
-            self._fleet = self._fleet.revived(nodes)
-            save_fleet(self._directory.fleet, self._fleet)
+            self._change_fleet(self._fleet.revived(nodes))
+
+    def _change_fleet(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        try:
+            save_fleet(self._directory.fleet, fleet)
+        except OSError as error:  # a full disk: it holds for as long as this supervisor lives
+            log.error("the fleet cannot be saved; the next supervisor will not know which nodes are dead: %s", error)
 
     def fail_rank(self, rank: int) -> None:
         """Ask the trainer of that rank to raise an exception."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from supervisor.local.rundir import RunDirectory, write_json
+from supervisor.wire.json_file import read_json
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +128,7 @@ def _stat(pid: int) -> _Stat | None:
 
 def _read(path: Path) -> Process | None:
     try:
-        data = json.loads(path.read_text())
+        data = read_json(path)
         return Process(int(data["pid"]), int(data["started"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from supervisor.wire.json_file import parse_json
+
 MAX_LINE = 1 << 20
 Entry = dict[str, Any]
 
@@ -50,7 +52,7 @@ def read_journal(path: Path) -> Iterator[Entry]:
 
 def parse_line(line: bytes) -> Entry | None:
     try:
-        entry = json.loads(line)
+        entry = parse_json(line)
     except ValueError:
         return None
     return entry if isinstance(entry, dict) and isinstance(entry.get("kind"), str) else None

@@ -11,6 +11,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from supervisor.wire.json_file import read_json
+
 MAX_BYTES = 64 * 1024
 
 
@@ -38,10 +40,8 @@ def write_address(path: Path, address: Address) -> None:
 def read_address(path: Path) -> Address:
     """Raises `NoAddress` with a sentence that names the file and what is wrong with it."""
     try:
-        with path.open("rb") as file:
-            others = stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077
-            raw = file.read(MAX_BYTES)
-        data = json.loads(raw)
+        others = stat.S_IMODE(path.stat().st_mode) & 0o077
+        data = read_json(path, MAX_BYTES)
     except (OSError, ValueError) as error:
         raise NoAddress(f"{path}: the supervisor's address cannot be read: {error}") from error
     if others:

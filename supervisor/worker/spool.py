@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from supervisor.wire.json_file import parse_json
 from supervisor.wire.messages import Acknowledgement, EventRecord
 
 MAX_EVENTS = 50_000
@@ -202,7 +203,7 @@ class _Stream:
     def _load(self) -> None:
         for line in self._path.read_bytes().splitlines():
             try:
-                entry = json.loads(line)
+                entry = parse_json(line)
                 sequence, event = int(entry["s"]), dict(entry["e"])
             except (ValueError, KeyError, TypeError):
                 print(f"worker: {self._path}: a broken line was skipped", file=sys.stderr)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from supervisor.wire.codec import Malformed, decode, encode
 from supervisor.wire.contract import replace_json
+from supervisor.wire.json_file import read_json
 from supervisor.wire.messages import TaskOrder, TaskResult
 from supervisor.wire.text import printable_lines
 from supervisor.worker.descendants import kill_session
@@ -118,7 +118,7 @@ class Tasks:
                 self._sizes[order.id] = 0
                 error = f"the result is larger than {MAX_RESULT_BYTES} bytes"
                 return TaskResult(order.id, order.kind, False, error=error)
-            return decode(TaskResult, json.loads(path.read_bytes()))
+            return decode(TaskResult, read_json(path, MAX_RESULT_BYTES))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, Malformed) as error:
