@@ -105,9 +105,7 @@ class Evaluation:
 @dataclass(frozen=True, slots=True)
 class Device:
     peak: Positive | Annotated[str, OneOf(("measure",))] | None = None  # FLOP/s of one device; null: unknown
-    compile: Annotated[str, OneOf(("best", "fast"))] = (
-        "best"  # fast: code that runs slower and compiles in a third of the time (CPU)
-    )
+    compile: Annotated[str, OneOf(("best", "fast", "fastest"))] = "best"  # the trade on CPU: training.compiling
     memory_bytes: Count | None = None  # refuse layouts that need more; null: no bound
 
 

@@ -46,9 +46,31 @@ class Job:
     events: Events
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All that stands still while the state moves."""
+
+    mesh: Mesh
+    start: int  # updates already in the state
+    total: int
+    feed: Feed
+    program: Any  # (state, batch, rate) -> (state, metrics)
+    saves: Saves
+    evaluation: Evaluation
+
+
 def run(job: Job) -> Ending:
     """Train this rank's part until the last step or a request to stop. Raises what `training.outcome` judges."""
-    config, contract, batches, events = job.config, job.contract, job.batches, job.events
+    prepared, state = _prepare(job)
+    job.events.phase("train")
+    ending = _train(job, prepared, state)
+    leave(job.contract)
+    return ending
+
+
+def _prepare(job: Job) -> tuple[Prepared, State]:
+    """Join the gang, make or restore the state, and compile."""
+    config, contract, events = job.config, job.contract, job.events
     fit = check_layout(config, contract.layout)
     if not fit.fits:
         raise ConfigError(fit.reason)
@@ -58,53 +80,53 @@ def run(job: Job) -> Ending:
     join(contract)
     mesh = make_mesh(contract.layout)
     events.emit(_hello(config, mesh, total))
-
     state, start = _begin(job, mesh)
-    feed = Feed(mesh, share_out(config.data, contract.layout.ranks), config.data.sequence)
-    compiler = Compiler(config, contract, mesh)
-    evaluation = Evaluation(job, mesh, feed, compiler)
-    saves = Saves(config, contract, events, start)
-    control = Control(contract.control)
 
     events.phase("compile")
-    rate_shape = jax.ShapeDtypeStruct((), np.float32, sharding=everywhere(mesh))
-    compiled = compiler.compile("step", make_step(config, mesh), state_shapes(config, mesh), feed.shapes(), rate_shape)
+    feed = Feed(mesh, share_out(config.data, contract.layout.ranks), config.data.sequence)
+    compiler = Compiler(config, contract, mesh)
+    rate = jax.ShapeDtypeStruct((), np.float32, sharding=everywhere(mesh))
+    program = compiler.compile("step", make_step(config, mesh), state_shapes(config, mesh), feed.shapes(), rate)
+    saves, evaluation = Saves(config, contract, events, start), Evaluation(job, mesh, feed, compiler)
+    return Prepared(mesh, start, total, feed, program, saves, evaluation), state
 
-    events.phase("train")
-    loaded = feed.load(batches.train_rows, start)
-    for step in range(start + 1, total + 1):
+
+def _train(job: Job, prepared: Prepared, state: State) -> Ending:
+    """The step loop. At most one step is in flight; the next one's rows are read meanwhile."""
+    config, events, batches, total = job.config, job.events, job.batches, prepared.total
+    feed, saves, evaluation = prepared.feed, prepared.saves, prepared.evaluation
+    leader, control = job.contract.process_id == 0, Control(job.contract.control)
+    loaded = feed.load(batches.train_rows, prepared.start)
+    for step in range(prepared.start + 1, total + 1):
         began = time.perf_counter()
         requests = control.read()
         if requests.fail:
             raise RuntimeError(f"failed as asked through the control file, before step {step}")
-        leader = contract.process_id == 0
-        batch = feed.batch(loaded, save=leader and (requests.save or saves.overdue()), stop=leader and requests.stop)
+        save = leader and (requests.save or saves.overdue())
+        batch = feed.batch(loaded, save=save, stop=leader and requests.stop)
         rate = np.float32(learning_rate(config.optimizer, step, total))
-        state, metrics = compiled(state, batch, _scalar(rate, mesh))
+        state, metrics = prepared.program(state, batch, _scalar(rate, prepared.mesh))
         events.emit({"event": "step", "step": step, "state": "entered"})
-        loaded = feed.load(batches.train_rows, step)  # of the next step, while this one computes
+        loaded = feed.load(batches.train_rows, step)
 
         seen = jax.tree.map(lambda leaf: np.asarray(leaf.addressable_data(0)), metrics)  # waits for the step
-        loss = float(seen.loss)
-        events.emit(_completed(config, step, seen, float(rate), time.perf_counter() - began, leader))
+        loss, seconds = float(seen.loss), time.perf_counter() - began
+        events.emit(_completed(config, step, seen, float(rate), seconds, leader))
         if not math.isfinite(loss):
             raise NonFiniteLoss(step, loss)
         if leader:
-            print(f"step {step}/{total} loss {loss:.4f} {time.perf_counter() - began:.3f} s", flush=True)
+            print(f"step {step}/{total} loss {loss:.4f} {seconds:.3f} s", flush=True)
 
         heard = unpack_inbox(seen.inbox)
         if heard.stop:
             saves.finish(step, state)
-            leave(contract)
             return Ending.STOPPED
         if saves.due(step, heard.save):
             saves.save(step, state)
         if step % config.evaluation.every_steps == 0 and step < total:
             evaluation.run(step, state)
-
     saves.finish(total, state)
     evaluation.run(total, state)
-    leave(contract)
     return Ending.FINISHED
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.gang_of_ranks import REPOSITORY, attempt, base_environment, read_events
+from tests.training.gang_of_ranks import REPOSITORY, base_environment, read_events
 
 ONE = {"racks": 1, "nodesPerRack": 1, "ranksPerNode": 1}
 CASES = [
@@ -95,14 +95,3 @@ def test_bad_input_gets_one_clear_message(
     events = read_events(tmp_path / "events")
     assert [e["kind"] for e in events if e["event"] == "alarm"] == ([alarm] if alarm else [])
     assert events[-1]["phase"] == "exit"
-
-
-def test_a_loss_that_is_no_number_ends_the_run_unsaved(tmp_path: Path) -> None:
-    diverging = ("--set", "optimizer.peak_rate=1.0e+30", "--set", "checkpoint.every_steps=1000")
-    with attempt(tmp_path, 1, arguments=diverging) as run:
-        assert run.exit_codes() == [70], run.output()
-    alarm = run.events(kind="alarm")[0]
-    assert alarm["kind"] == "non-finite-loss"
-    assert run.events(kind="step")[-1]["loss"] is None
-    assert run.committed() == []
-    assert "Traceback" not in run.output()

@@ -10,6 +10,7 @@ import pytest
 
 from tests.training.gang_of_ranks import Attempt, attempt
 
+pytestmark = pytest.mark.xdist_group("trainer-gang")  # its tests share one run
 STEPS = 12
 
 
@@ -62,7 +63,7 @@ def test_a_resumed_run_is_bitwise_the_unbroken_one(folder: Path, unbroken: Attem
 
 def test_on_fewer_racks_the_first_steps_agree_and_the_batches_are_the_same(folder: Path, unbroken: Attempt) -> None:
     """Here: from one rack of two to one rank alone, which also restores every expert from two shards."""
-    plan = {"tokenBudget": STEPS * 256, "checkpointEverySteps": 10**6, "checkpointEverySeconds": 0.001}
+    plan = {"tokenBudget": STEPS * 256, "checkpointEverySteps": 10**6, "checkpointEverySeconds": 1e-9}
     with attempt(folder, 3, resume="1:4", plan=plan) as alone:
         assert alone.exit_codes() == [0], alone.output()
     for step, loss in alone.losses().items():
@@ -103,3 +104,14 @@ def test_a_rank_told_to_fail_exits_70_and_its_peer_asks_for_a_restart(folder: Pa
         assert peer in (75, -signal.SIGABRT), failing.output(0)
         if peer == 75:
             assert failing.events(0, "alarm")[-1]["kind"] == "peer-failed"
+
+
+def test_a_loss_that_is_no_number_ends_the_run_unsaved(folder: Path) -> None:
+    diverging = ("--set", "optimizer.peak_rate=1.0e+30", "--set", "checkpoint.every_steps=1000")
+    with attempt(folder, 6, arguments=diverging) as run:
+        assert run.exit_codes() == [70], run.output()
+    alarm = run.events(kind="alarm")[0]
+    assert alarm["kind"] == "non-finite-loss"
+    assert run.events(kind="step")[-1]["loss"] is None
+    assert run.committed() == []
+    assert "Traceback" not in run.output()

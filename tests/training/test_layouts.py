@@ -21,6 +21,7 @@ from training.optimizer import make_optimizer
 from training.shares import share_out
 from training.step import init_state, make_evaluation, make_step, state_shapes
 
+pytestmark = pytest.mark.xdist_group("trainer-layouts")  # its tests share one run
 SMALL = ("model.layers=1", "model.width=16", "model.expert_width=16", "model.head_width=8", "data.sequence=16")
 STEPS = 4
 
