@@ -85,8 +85,10 @@ def _checkpoint_fresh(
         fresh = age_ms <= MISSED_SAVES * every_seconds * 1000
         text = f"{what}, {age_ms // 1000} s ago; one is wanted every {every_seconds} s"
     else:
-        return _condition("CheckpointFresh", "Unknown", "IntervalNotKnown", f"{what}; the trainer decides how often")
-    return _condition("CheckpointFresh", _yes(fresh), "CheckpointFresh" if fresh else "CheckpointStale", text, since)
+        text = f"{what}; the trainer decides how often"
+        return _condition("CheckpointFresh", "Unknown", Reason.INTERVAL_NOT_KNOWN.value, text)
+    reason = Reason.CHECKPOINT_FRESH if fresh else Reason.CHECKPOINT_STALE
+    return _condition("CheckpointFresh", _yes(fresh), reason.value, text, since)
 
 
 def _degraded(spec: Spec, memory: Memory) -> Condition:
@@ -95,8 +97,8 @@ def _degraded(spec: Spec, memory: Memory) -> Condition:
         return _condition("Degraded", "Unknown", memory.reason.value, "nothing trains now")
     racks, wanted = len(placement.racks), spec.layout.racks
     fewer = racks < wanted
-    reason = Reason.DROP_RACK.value if fewer else "AllRacks"
-    return _condition("Degraded", _yes(fewer), reason, f"{racks} of {wanted} racks train")
+    reason = Reason.DROP_RACK if fewer else Reason.ALL_RACKS
+    return _condition("Degraded", _yes(fewer), reason.value, f"{racks} of {wanted} racks train")
 
 
 def _phase_is(memory: Memory, phase: Phase, name: str) -> Condition:

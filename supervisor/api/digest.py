@@ -33,6 +33,8 @@ class Told(Protocol):
     @property
     def mfu(self) -> float | None: ...
     @property
+    def peak_is_measured(self) -> bool: ...
+    @property
     def tokens_per_second(self) -> float | None: ...
     @property
     def commit_times(self) -> Mapping[Checkpoint, int]: ...
@@ -61,6 +63,7 @@ def digest(
         loss=_within(told.loss, -1e30, 1e30),
         eval_loss=_within(told.eval_loss, -1e30, 1e30),
         mfu=_within(told.mfu, 0, 10) if memory.attempt else None,
+        peak_is_measured=told.peak_is_measured if memory.attempt and told.mfu is not None else None,
         tokens_per_second=_within(told.tokens_per_second, 0, 1e30) if memory.attempt else None,
         goodput=_within(memory.ledger.goodput(), 0, 1),
         layout=status.PlacedLayout(

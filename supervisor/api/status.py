@@ -115,6 +115,9 @@ class Status(Section):
     mfu: Annotated[float, Field(ge=0, le=10)] | None = _reported(
         "Share of the devices' peak while stepping; above 1 where a measured peak was too low."
     )
+    peak_is_measured: bool | None = _reported(
+        "True where mfu refers to a peak that the trainer measured on this machine, not to a published one."
+    )
     tokens_per_second: Annotated[float, Field(ge=0, le=1e30)] | None = _reported("Recent pace.")
     goodput: _Share | None = _reported("Training time as a share of elapsed time.")
     layout: PlacedLayout | None = _reported("Layout in use.")
@@ -128,6 +131,6 @@ class Status(Section):
     )
     nodes: Annotated[tuple[NodeStatus, ...], Field(max_length=2000)] = Field((), description="Nodes of the run.")
     observed_generation: _Count | None = _reported("The metadata.generation last acted upon.")
-    started_at: Timestamp | None = _reported("When the first attempt started.")
+    started_at: Timestamp | None = _reported("When the run was first supervised.")
     updated_at: Timestamp | None = _reported("When this status was written.")
     supervisor: SupervisorStatus | None = _reported("The supervising process, on one machine.")

@@ -77,7 +77,8 @@ def _loss(state: RunState) -> str:
 def _pace(state: RunState) -> str:
     pace, mfu, goodput = state.number("tokensPerSecond"), state.number("mfu"), state.number("goodput")
     parts = [f"{amounts.count(pace)} tokens/s"] if pace is not None else []
-    parts += [f"MFU {amounts.share(mfu)}"] if mfu is not None else []
+    measured = " of a measured peak" if state.status.get("peakIsMeasured") is True else ""
+    parts += [f"MFU {amounts.share(mfu)}{measured}"] if mfu is not None else []
     parts += [f"goodput {amounts.share(goodput)}"] if goodput is not None else []
     return ", ".join(parts)
 

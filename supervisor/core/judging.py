@@ -126,7 +126,8 @@ def _see_lost_workers(p: Pass, attempt: Attempt) -> tuple[Pass, Attempt]:
     unheard = dict(p.memory.unheard)
     ranks_failed = any(e.exit.code != 0 for e in gang_exits(p)) or attempt.stage is Stage.STOPPING
     returning = p.now < p.memory.watched_since_ms + p.spec.worker_lost_ms  # after an absence of ours they reconnect
-    at_once = ranks_failed and attempt.stop_for is not StopFor.SUSPEND and not returning
+    asked = attempt.stage is Stage.SAVING or attempt.stop_for is StopFor.SUSPEND  # then exits are no sign of a fault
+    at_once = ranks_failed and not asked and not returning
     for node in attempt.placement.nodes:
         if node in attempt.lost or node in attempt.restarted or node in attempt.given_up:
             continue

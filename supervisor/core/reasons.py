@@ -59,6 +59,11 @@ class Reason(Enum):
     STEP_NOT_FOUND = "StepNotFound"
     CHECKPOINTS_GONE = "CheckpointsGone"
     SURVEY_FAILED = "SurveyFailed"
+    # what conditions say beside those
+    CHECKPOINT_FRESH = "CheckpointFresh"
+    CHECKPOINT_STALE = "CheckpointStale"
+    INTERVAL_NOT_KNOWN = "IntervalNotKnown"
+    ALL_RACKS = "AllRacks"
     # nodes
     NODE_SET_ASIDE = "NodeSetAside"
     WORKER_FENCED = "WorkerFenced"
