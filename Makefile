@@ -40,5 +40,5 @@ demo: $(STAMP)  ## train on two racks of processes, lose a node and a rack, fini
 	.venv/bin/marin-sup demo
 
 clean:  ## remove .venv, caches and runs of the demo
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache runs/demo
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache runs/demo runs/demo-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
