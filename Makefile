@@ -21,10 +21,10 @@ $(STAMP): pyproject.toml constraints.txt .ci/venv
 	@.ci/venv $(STAMP)
 
 test: $(STAMP)  ## run the tests; T=core runs those below tests/core
-	$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
 
 test-long: $(STAMP)  ## run also the many-seed and exhaustive forms; ends with a summary table
-	$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m "long or not long" $(TESTS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile -m "long or not long" $(TESTS)
 
 lint: $(STAMP)  ## check style and format
 	$(PY) -m ruff check .

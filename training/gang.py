@@ -17,6 +17,7 @@ _PEER_FAILED = re.compile(
     r"|UNAVAILABLE|DEADLINE_EXCEEDED",
     re.IGNORECASE,
 )
+_STATUS = re.compile(r"(UNKNOWN|UNAVAILABLE|INTERNAL|ABORTED|CANCELLED|DEADLINE_EXCEEDED|FAILED_PRECONDITION): ")
 
 
 def join(contract: Contract) -> None:
@@ -59,9 +60,11 @@ def hear_from_leader(key: str) -> None:
 
 def is_peer_failure(error: BaseException) -> bool:
     """Whether a runtime error means that another rank died. JAX raises its errors with the text of gloo or gRPC
-    inside.
+    inside; some calls turn them into plain ValueErrors, known by the status code in front (seen with 0.10.2).
     """
-    return isinstance(error, jax.errors.JaxRuntimeError) and _PEER_FAILED.search(str(error)) is not None
+    text = str(error)
+    of_the_runtime = isinstance(error, jax.errors.JaxRuntimeError) or _STATUS.match(text) is not None
+    return of_the_runtime and _PEER_FAILED.search(text) is not None
 
 
 def _bind_address(coordinator: str | None) -> str | None:

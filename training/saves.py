@@ -9,8 +9,6 @@ import json
 import time
 from dataclasses import asdict
 
-import jax
-
 from training.checkpoint import Checkpointer
 from training.config import Config, Model
 from training.contract import Contract
@@ -79,6 +77,6 @@ class Saves:
 
 def _storage_failure(step: int, error: Exception) -> Exception:
     """A peer that died in the middle of a save is not a fault of storage, and neither is a bug of ours."""
-    if is_peer_failure(error) or not isinstance(error, OSError | ValueError | jax.errors.JaxRuntimeError):
-        return error
-    return StorageFailed(step, error)
+    if isinstance(error, OSError) and not is_peer_failure(error):
+        return StorageFailed(step, error)
+    return error

@@ -36,6 +36,7 @@ GONE = "UNAVAILABLE: Failed to send RPC to coordination service."
         (jax.errors.JaxRuntimeError(LOST), 75, "peer-failed", (None, None)),
         (jax.errors.JaxRuntimeError(GONE), 75, "peer-failed", (None, None)),
         (jax.errors.JaxRuntimeError("INTERNAL: out of registers"), 70, None, (None, None)),
+        (ValueError(LOST), 75, "peer-failed", (None, None)),
         (RuntimeError("Connection reset by peer"), 70, None, (None, None)),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
