@@ -50,16 +50,17 @@ class WorkerProcesses:
         child = self._children.get(node)
         if child is not None:
             child.poll()  # reap it, should it have ended
-        process = _read(self._directory.node(node) / "worker.json")
+        folder = self._folder(node)
+        process = _read(folder / "worker.json") or _by_command_line(node, folder)
         return process if process is not None and process.alive() else None
 
     def start(self, node: str) -> None:
         """Nothing happens where one lives already."""
         if self.find(node) is not None:
             return
-        folder = self._directory.node(node)
+        folder = self._folder(node)
         folder.mkdir(parents=True, exist_ok=True)
-        sync = str(self._directory.sync)
+        sync = str(self._directory.sync.resolve())
         command = [sys.executable, "-m", "supervisor.worker", "--node", node, "--sync", sync, "--workdir", str(folder)]
         with (folder / "worker.log").open("ab") as output:
             child = subprocess.Popen(
@@ -73,6 +74,9 @@ class WorkerProcesses:
         self._children[node] = child
         stat = _stat(child.pid)
         write_json(folder / "worker.json", {"pid": child.pid, "started": stat.started if stat else 0})
+
+    def _folder(self, node: str) -> Path:
+        return self._directory.node(node).resolve()
 
     def kill(self, node: str) -> None:
         """The whole node at once, ranks and all, as a power cut would."""
@@ -132,6 +136,24 @@ def _read(path: Path) -> Process | None:
         return Process(int(data["pid"]), int(data["started"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _by_command_line(node: str, folder: Path) -> Process | None:
+    """The worker whose `worker.json` was damaged or deleted. Its agent is a fork of it, and so looks the same."""
+    ours = {b"supervisor.worker", b"--node", os.fsencode(node), b"--workdir", os.fsencode(folder)}
+    found: dict[int, _Stat] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and ours <= _arguments(int(name)) and (stat := _stat(int(name))) is not None:
+            found[int(name)] = stat
+    outermost = [Process(pid, stat.started) for pid, stat in found.items() if stat.parent not in found]
+    return outermost[0] if outermost else None
+
+
+def _arguments(pid: int) -> set[bytes]:
+    try:
+        return set(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"))
+    except OSError:
+        return set()
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from supervisor.local.rundir import RunDirectory
+from supervisor.local.worker_processes import WorkerProcesses
 from supervisor.wire.json_file import read_json
 from tests.local.run_process import running
 from tests.local.test_bad_input import screen_of, scripted
@@ -35,6 +38,23 @@ def test_garbage_among_requests_and_chaos_orders_is_passed_over(tmp_path: Path) 
         assert run.wait(60) == 0, run.story()
         screen_of(run)
         assert "b.json" in (run.directory / "supervisor.log").read_text()
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_text("{")])
+def test_a_worker_is_found_whatever_became_of_its_file(damage: Callable[[Path], object], tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    directory.create()
+    processes = WorkerProcesses(directory, dict(os.environ))
+    processes.start("r0n0")
+    try:
+        worker = processes.find("r0n0")
+        damage(directory.node("r0n0") / "worker.json")
+        assert processes.find("r0n0") == worker
+        assert processes.find("r0n1") is None
+    finally:
+        processes.kill("r0n0")
+    assert worker is not None
+    assert not worker.alive(), "kill-node reaches it as well"
 
 
 @pytest.mark.parametrize(
