@@ -10,7 +10,7 @@ from supervisor.cli.run_lookup import runs_root
 
 SAMPLE = Path("k8s") / "samples" / "demo.yaml"
 FLEET = "2x3"
-CHAOS = ("kill-node r0n1 @step 40", "kill-rack r1 @step 90")
+CHAOS = ("kill-node r0n1 @step 35", "kill-rack r1 @step 75")
 
 NEXT = f'marin-sup run {SAMPLE} --fleet {FLEET} --workdir runs/mine --chaos "fail-rank 1 @step 20"'
 
