@@ -85,6 +85,8 @@ class Chaos:
         self._thread = threading.Thread(target=self._run, name="chaos", daemon=True)
 
     def start(self) -> None:
+        """What was ordered while nobody supervised is done first: a revived node is there before placement looks."""
+        self._look_at_all()
         self._thread.start()
 
     def stop(self) -> None:
@@ -93,9 +95,12 @@ class Chaos:
 
     def _run(self) -> None:
         while not self._stop.wait(LOOK_EVERY):
-            for path in sorted(self._directory.chaos.glob("*.json")):
-                if path.name not in self._done:
-                    self._look(path)
+            self._look_at_all()
+
+    def _look_at_all(self) -> None:
+        for path in sorted(self._directory.chaos.glob("*.json")):
+            if path.name not in self._done:
+                self._look(path)
 
     def _look(self, path: Path) -> None:
         try:

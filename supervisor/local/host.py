@@ -52,7 +52,7 @@ class LocalHost:
         self._declared = declared
         self._asked: list[Request] = []
         self._orders: dict[str, WorkerOrder] = {}
-        self._fails: dict[int, int] = {}
+        self._fails: dict[int, dict[int, int]] = {}  # attempt -> rank -> how often it was asked to fail
         self._ended: set[tuple[str, str]] = set()  # (node, session) of workers that we know to be dead
         self._away_ms = 0
         self._unreadable: set[str] = set()
@@ -150,7 +150,8 @@ class LocalHost:
     def _send(self, node: str) -> None:
         order = self._orders.get(node)
         if order is not None:
-            self._hub.set_order(node, order_for(order, self._around, self._fails))
+            fails = self._fails.get(order.gang.attempt, {}) if order.gang else {}
+            self._hub.set_order(node, order_for(order, self._around, fails))
 
     # ---- fault injection
 
@@ -175,6 +176,8 @@ class LocalHost:
     def fail_rank(self, rank: int) -> None:
         """Ask the trainer of that rank to raise an exception."""
         with self._lock:
-            self._fails[rank] = self._fails.get(rank, 0) + 1
+            newest = max((order.gang.attempt for order in self._orders.values() if order.gang), default=0)
+            fails = self._fails.setdefault(newest, {})
+            fails[rank] = fails.get(rank, 0) + 1
             for node in self._orders:
                 self._send(node)

@@ -42,6 +42,10 @@ def chaos(run: str, order: tuple[str, ...]) -> int | None:
         raise CommandError(str(error), ExitCode.USAGE) from None
     directory = find_run(run)
     _check_target(directory, parsed)
+    if parsed.verb.startswith("revive-") and directory.supervisor_pid() is None:
+        send(directory, parsed)
+        click.echo(f"ordered: {parsed}, for when the run is taken up: marin-sup resume {spoken(directory)}")
+        return None
     require_supervisor(directory, f"take the run up first: marin-sup resume {spoken(directory)}")
     path = send(directory, parsed)
     if parsed.at_step is not None:
