@@ -61,6 +61,7 @@ class LocalRecorder:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stopping = False
+        self._untold = ""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
 
     def start(self, hub: SyncHub) -> None:
@@ -133,13 +134,13 @@ class LocalRecorder:
 
     def _write(self, flush: bool) -> None:
         with self._lock:
-            pending, self._pending = list(self._pending), deque()
-            notes, self._notes = list(self._notes), deque()
             latest, self._latest = self._latest, None
-        self._journal.append(*notes)
-        for decided in pending:
-            self._journal.append(*_decision_entries(decided))
-            self._decisions.append(decided)
+        while self._notes:
+            self._journal.append(self._notes[0])
+            self._notes.popleft()
+        while self._pending:  # taken out once it is written
+            self._journal.append(*_decision_entries(self._pending[0]))
+            self._decisions.append(self._pending.popleft())
         self._write_exits()
         self._write_events()
         if flush:
@@ -147,7 +148,15 @@ class LocalRecorder:
             if self._hub is not None:
                 self._hub.mark_recorded(self._cursor)
         if latest is not None:
+            self._write_status(latest)
+
+    def _write_status(self, latest: Decided) -> None:
+        try:
             self._digest(latest)
+        except ValueError as error:  # what no status can hold; history, which holds it, goes on
+            if str(error) != self._untold:
+                log.error("status.json cannot be written: %s", error)
+            self._untold = str(error)
 
     def _write_events(self) -> None:
         if self._hub is None:
@@ -167,11 +176,11 @@ class LocalRecorder:
                 for rank in gang.ranks:
                     if rank.exit is None or (gang.number, rank.rank) in self._exits:
                         continue
-                    self._exits.add((gang.number, rank.rank))
                     entry: Entry = {"kind": "exit", "t": self._clock.now_ms() - rank.exit.ago_ms}
                     entry |= {"attempt": gang.number, "rank": rank.rank, "node": node, "code": rank.exit.code}
                     entry |= {"signal": rank.exit.signal, "byUs": rank.exit.by_us, "tail": rank.exit.tail}
                     self._journal.append(entry)
+                    self._exits.add((gang.number, rank.rank))
 
 
 def _decision_entries(decided: Decided) -> list[Entry]:

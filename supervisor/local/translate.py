@@ -9,6 +9,7 @@ from supervisor.core import actions, observation
 from supervisor.core.observation import Checkpoint, RankState, StepState
 from supervisor.core.spec import Layout
 from supervisor.wire import messages
+from supervisor.wire.events import MAX_STEP
 
 LAST_WORDS = 600  # characters of a rank's output that the core looks at
 MAX_SURVEYED = 4096
@@ -81,7 +82,7 @@ def _surveyed(item: Any) -> observation.SurveyedStep | None:
     if not isinstance(item, dict) or item.get("state") not in StepState._value2member_map_:
         return None
     attempt, step = item.get("attempt"), item.get("step")
-    if not isinstance(attempt, int) or not isinstance(step, int):
+    if not isinstance(attempt, int) or not isinstance(step, int) or not 0 <= step <= MAX_STEP:
         return None
     reason = str(item.get("reason") or "")[:500]
     return observation.SurveyedStep(attempt, step, StepState(item["state"]), _parent(item.get("parent")), reason)

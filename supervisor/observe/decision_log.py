@@ -12,6 +12,7 @@ from supervisor.api.records import BadRecord, from_json, to_json
 from supervisor.core.decide import decide
 from supervisor.core.memory import Memory
 from supervisor.driver import Decided
+from supervisor.observe.append_file import AppendFile
 
 MAX_BYTES = 16 << 20
 log = logging.getLogger(__name__)
@@ -21,15 +22,14 @@ class DecisionLog:
     def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
         self._path = path
         self._max_bytes = max_bytes
-        self._file = path.open("ab")
+        self._file = AppendFile(path)
 
     def append(self, decided: Decided) -> None:
         if not changed_something(decided):
             return
-        if self._file.tell() > self._max_bytes:
+        if self._file.size > self._max_bytes:
             self._rotate()
-        self._file.write(to_json(decided) + b"\n")
-        self._file.flush()
+        self._file.append(to_json(decided) + b"\n")
 
     def close(self) -> None:
         self._file.close()
@@ -37,7 +37,7 @@ class DecisionLog:
     def _rotate(self) -> None:
         self._file.close()
         os.replace(self._path, older(self._path))
-        self._file = self._path.open("ab")
+        self._file = AppendFile(self._path)
 
 
 def older(path: Path) -> Path:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from supervisor.observe.append_file import AppendFile
 from supervisor.wire.json_file import parse_json
 
 MAX_LINE = 1 << 20
@@ -23,16 +24,17 @@ class Journal:
     """The one writer. `append` makes entries visible at once; `flush` makes them safe."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("ab", buffering=0)
-        if self._file.tell() and not _ends_with_newline(path):
-            self._file.write(b"\n")
+        self._file = AppendFile(path)
+        if self._file.size and not _ends_with_newline(path):
+            self._file.append(b"\n")
 
     def append(self, *entries: Entry) -> None:
+        """Raises OSError, and then none of the entries is there."""
         if entries:
-            self._file.write(b"".join(_line(entry) for entry in entries))
+            self._file.append(b"".join(_line(entry) for entry in entries))
 
     def flush(self) -> None:
-        os.fdatasync(self._file.fileno())
+        self._file.flush()
 
     def close(self) -> None:
         self._file.close()

@@ -20,6 +20,7 @@ MAX_TEXT = 1000
 MAX_METRICS = 64
 MAX_NAME = 128
 MAX_INTEGER = 1 << 62
+MAX_STEP = 10**12  # what a request may name, too
 
 PHASES = ("import", "init", "restore", "compile", "train", "save", "eval", "exit")
 ALARMS = ("checkpoint-damaged", "checkpoint-foreign", "non-finite-loss", "peer-failed", "data", "storage", "other")
@@ -69,10 +70,10 @@ def parse_event(line: bytes) -> Event | Rejected:
     return event
 
 
-def _integer(minimum: int) -> Check:
+def _integer(minimum: int, maximum: int = MAX_INTEGER) -> Check:
     def check(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= MAX_INTEGER:
-            raise _Unfit(f"an integer of at least {minimum} is allowed")
+        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+            raise _Unfit(f"an integer from {minimum} to {maximum} is allowed")
         return value
 
     return check
@@ -160,21 +161,21 @@ _EVENTS: dict[str, dict[str, tuple[bool, Check]]] = {
         "peakIsMeasured": (False, _boolean),
         "devices": (True, _integer(1)),
         "parameters": (True, _integer(0)),
-        "totalSteps": (False, _or_null(_integer(0))),
+        "totalSteps": (False, _or_null(_integer(0, MAX_STEP))),
     },
     "phase": {"phase": (True, _one_of(*PHASES)), "reason": (False, _text)},
     "step": {
-        "step": (True, _integer(1)),
+        "step": (True, _integer(1, MAX_STEP)),
         "state": (True, _one_of("entered", "completed")),
         "tokens": (False, _integer(0)),
         "loss": (False, _measured),
         "metrics": (False, _metrics),
     },
-    "eval": {"step": (True, _integer(0)), "loss": (True, _measured)},
+    "eval": {"step": (True, _integer(0, MAX_STEP)), "loss": (True, _measured)},
     "checkpoint": {
         "state": (True, _one_of("started", "committed", "failed")),
         "attempt": (True, _integer(1)),
-        "step": (True, _integer(0)),
+        "step": (True, _integer(0, MAX_STEP)),
         "blockedSeconds": (False, _number(minimum=0)),
         "bytes": (False, _integer(0)),
         "message": (False, _text),
@@ -182,7 +183,7 @@ _EVENTS: dict[str, dict[str, tuple[bool, Check]]] = {
     "alarm": {
         "kind": (True, _one_of(*ALARMS)),
         "attempt": (False, _integer(1)),
-        "step": (False, _integer(0)),
+        "step": (False, _integer(0, MAX_STEP)),
         "message": (True, _text),
     },
     "layout": {

@@ -175,7 +175,10 @@ class _Stream:
 
     def remove(self) -> None:
         self._close()
-        self._path.unlink(missing_ok=True)
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:  # a disk that became read-only, say: what is recorded already harms nobody
+            print(f"worker: {self._path}: cannot be removed: {error}", file=sys.stderr)
 
     def _after_sent(self) -> Iterable[tuple[int, dict[str, Any], int]]:
         return (entry for entry in self.entries if entry[0] > self.sent)
@@ -191,8 +194,11 @@ class _Stream:
         self._close()
         temporary = self._path.with_name(self._path.name + ".new")
         lines = (json.dumps({"s": s, "e": e}, separators=(",", ":")) + "\n" for s, e, _ in self.entries)
-        temporary.write_text("".join(lines), encoding="utf-8")
-        os.replace(temporary, self._path)
+        try:
+            temporary.write_text("".join(lines), encoding="utf-8")
+            os.replace(temporary, self._path)
+        except OSError as error:  # a full disk: tried again when as much has become stale once more
+            print(f"worker: {self._path}: cannot be made smaller: {error}", file=sys.stderr)
         self._stale_bytes = 0
 
     def _close(self) -> None:

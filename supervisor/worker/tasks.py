@@ -55,10 +55,16 @@ class Tasks:
         for task in ordered:
             if task.id not in self._results and (known := self._kept_result(task)):
                 self._results[task.id] = known
+        self._remove_unnamed()
+
+    def _remove_unnamed(self) -> None:
         named = {_file_name(name) for name in self._ordered}
-        for path in self._directory.iterdir():
-            if path.name.partition(".")[0] not in named:
-                path.unlink(missing_ok=True)
+        try:
+            for path in self._directory.iterdir():
+                if path.name.partition(".")[0] not in named:
+                    path.unlink(missing_ok=True)
+        except OSError as error:  # left-over files harm nothing
+            print(f"worker: {self._directory}: what is done cannot be removed: {error}", file=sys.stderr)
 
     def advance(self) -> None:
         """Start what may start."""
@@ -100,6 +106,7 @@ class Tasks:
 
     def _start(self, order: TaskOrder) -> None:
         try:
+            self._directory.mkdir(parents=True, exist_ok=True)  # a trainer may have removed anything
             replace_json(self._path(order, "order"), encode(order))
             with self._path(order, "log").open("wb") as log:
                 arguments = [str(self._path(order, "order")), str(self._path(order, "result"))]

@@ -70,6 +70,11 @@ saves = 0
 for step in range(start + 1, options.steps + 1):
     time.sleep(options.step_seconds)
     for _ in range(options.garbage):
+        for absurd in ("1" * 30, "1" * 5000, str(2**62), "-5", "1e999", '"1"'):
+            os.write(
+                EVENTS, b'{"event": "checkpoint", "state": "committed", "attempt": 1, "step": %s}\n' % absurd.encode()
+            )
+            os.write(EVENTS, b'{"event": "step", "state": "completed", "step": %s}\n' % absurd.encode())
         os.write(EVENTS, b'{"event": "step", "step": \xff\x00 oops\n')
         os.write(EVENTS, b'{"event": "who knows"}\n[1, 2]\nnull\n' + b"x" * 2000 + b"\n")
     if options.stale:

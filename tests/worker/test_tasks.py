@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 from supervisor.wire.messages import TaskOrder
@@ -39,6 +40,18 @@ def test_a_survey_arrives_by_sync_is_done_once_and_forgotten_when_no_longer_aske
     eventually(lambda: not bench.hub.report(NODE).results, "the result forgotten")
     bench.order(tasks=(TaskOrder("s2", "survey", {"root": str(root)}),))
     assert len(bench.result("s2").result["steps"]) == 3
+
+
+def test_a_worker_whose_folder_was_removed_still_does_its_tasks(bench: Bench, tmp_path: Path) -> None:
+    make_step(tmp_path / "checkpoints", 1, 20)
+    worker = bench.worker()
+    bench.order(tasks=(TaskOrder("s1", "survey", {"root": str(tmp_path / "checkpoints")}),))
+    bench.result("s1")
+    (folder,) = tmp_path.rglob("tasks")
+    shutil.rmtree(folder)
+    bench.order(tasks=(TaskOrder("s2", "survey", {"root": str(tmp_path / "checkpoints")}),))
+    assert bench.result("s2").ok
+    assert worker.poll() is None
 
 
 def test_every_bad_task_is_a_result_with_a_sentence(bench: Bench, tmp_path: Path) -> None:

@@ -1,0 +1,33 @@
+"""A file that grows by whole pieces: what a full disk cuts short is taken back, so that it can be written again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+class AppendFile:
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("ab", buffering=0)
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def append(self, data: bytes) -> None:
+        """Visible to readers at once. Raises OSError, and then nothing of `data` is there."""
+        start = self.size
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError:
+            os.ftruncate(self._file.fileno(), start)
+            raise
+
+    def flush(self) -> None:
+        """Make it safe from a crash of the machine."""
+        os.fdatasync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
