@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -36,6 +37,7 @@ ON_CPU: dict[str, dict[str, bool | int]] = {
     "fast": {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1},
     "fastest": {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0},
 }
+_UNKNOWN = re.compile(r"[Nn]o such compile option: '(\w+)'")
 _PLACE = (
     "JAX_COORDINATOR_ADDRESS",
     "JAX_PARTITION_INDEX",
@@ -71,20 +73,7 @@ class Compiler:
         return program
 
     def _compile(self, function: Any, shapes: tuple[Any, ...]) -> Any:
-        lowered = function.lower(*shapes)
-        options = ON_CPU[self.config.device.compile] if jax.default_backend() == "cpu" else {}
-        try:
-            return lowered.compile(compiler_options=options)
-        except jax.errors.JaxRuntimeError as error:
-            if not options or "option" not in str(error):
-                raise
-            how = self.config.device.compile
-            print(
-                f"device.compile: {how} is unknown to this XLA ({error}); compiling as for best",
-                file=sys.stderr,
-                flush=True,
-            )
-            return lowered.compile()
+        return compile_lowered(function.lower(*shapes), self.config.device.compile)
 
     def _load(self, path: Path) -> Any | None:
         """The program in `path`; None where there is none, or one that is damaged or refused by this JAX."""
@@ -133,6 +122,19 @@ def _compiled_in(config: Config) -> dict[str, Any]:
         for key in keys:
             del sections[name][key]
     return sections[""]
+
+
+def compile_lowered(lowered: Any, how: str) -> Any:
+    """The program, compiled as `device.compile: how` asks; an option that this XLA has not is left out, and said."""
+    options = dict(ON_CPU[how]) if jax.default_backend() == "cpu" else {}
+    while True:
+        try:
+            return lowered.compile(compiler_options=options)
+        except jax.errors.JaxRuntimeError as error:
+            unknown = _UNKNOWN.search(str(error))
+            if unknown is None or options.pop(unknown[1], None) is None:
+                raise
+            print(f"device.compile: this XLA has no {unknown[1]}; compiling without", file=sys.stderr, flush=True)
 
 
 def _environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from training.compiling import ON_CPU
+from training.compiling import compile_lowered
 from training.contract import Layout
 from training.mesh import RANKS, make_mesh
 from training.model.dispatch import Dispatcher, Routing, SwiGLU, all_to_all, dense
@@ -46,10 +46,8 @@ def run(mesh: Mesh, dispatcher: Dispatcher, *arguments: jax.Array) -> tuple[jax.
         y, dropped = dispatcher(experts, x, routing)
         return y, dropped[None], routing.experts, routing.gates
 
-    return jax.jit(
-        jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=(P(RANKS),) * 4, check_vma=False),
-        compiler_options=ON_CPU["fastest"],
-    )(*arguments)
+    spread = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=(P(RANKS),) * 4, check_vma=False))
+    return compile_lowered(spread.lower(*arguments), "fastest")(*arguments)
 
 
 def gradients(mesh: Mesh, dispatcher: Dispatcher, *arguments: jax.Array) -> tuple[SwiGLU, jax.Array, jax.Array]:
@@ -65,7 +63,7 @@ def gradients(mesh: Mesh, dispatcher: Dispatcher, *arguments: jax.Array) -> tupl
 
     out_specs = (P("expert"), P(RANKS), P(RANKS))
     spread = jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=out_specs, check_vma=False)
-    return jax.jit(spread, compiler_options=ON_CPU["fastest"])(*arguments)
+    return compile_lowered(jax.jit(spread).lower(*arguments), "fastest")(*arguments)
 
 
 def exchange(capacity: int) -> Dispatcher:
