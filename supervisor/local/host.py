@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -79,7 +80,7 @@ class LocalHost:
             progress = self._recorder.snapshot()
             return Observation(
                 nodes=self._fleet.nodes(),
-                workers=self.workers(),
+                workers=(*self.workers(), *self._unheard(memory)),
                 commits=progress.commits,
                 alarms=progress.alarms,
                 requests=(*self._declared, *self._asked, *self._requests()),
@@ -96,6 +97,17 @@ class LocalHost:
             if session and (node, session) not in self._ended:
                 seen.append(worker_seen(node, session, self._hub.connected(node), self._hub.report(node), now))
         return tuple(seen)
+
+    def _unheard(self, memory: Memory) -> Iterator[Worker]:
+        """Workers of the attempt of which this supervisor has heard nothing, and which live: they may hang while their
+        ranks train on, and are to be killed before others take their place.
+        """
+        placed = memory.attempt.sessions if memory.attempt else ()
+        for node, session in dict.fromkeys((*placed, *memory.fencing)):
+            if self._hub.session(node) or (node, session) in self._ended:
+                continue
+            if self._processes.find(node) is not None:
+                yield Worker(node, session, connected=False)
 
     def rank_pid(self, rank: int) -> int | None:
         """The process of that rank of the newest attempt, while it lives."""
@@ -143,7 +155,8 @@ class LocalHost:
             log.error("the worker of %s cannot be started: %s", node, error)
 
     def _fence(self, node: str, session: str) -> None:
-        if self._hub.session(node) == session:  # never the one that replaced it
+        """Kill that worker once, and never the one that replaced it; see `_unheard` for one without a session."""
+        if (node, session) not in self._ended and self._hub.session(node) in ("", session):
             self._processes.kill(node)
         self._ended.add((node, session))
 

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from supervisor.api.convert import core_spec
 from supervisor.api.dump import to_yaml
+from supervisor.api.load import load_run
+from supervisor.api.mistakes import BadManifest
 from supervisor.api.types import TrainingRun
 from supervisor.core.spec import Spec
 from supervisor.local.fleet import BadFleet, Fleet, load_fleet, save_fleet
-from supervisor.local.rundir import RunDirectory, write_atomically, write_json
+from supervisor.local.rundir import RunDirectory, RunDirectoryError, write_atomically, write_json
 from supervisor.local.translate import Surroundings
 from supervisor.wire.messages import TrainerCommand
 
@@ -38,8 +40,10 @@ def fleet_of(options: RunOptions) -> Fleet:
     if known is not None and (known.racks, known.nodes_per_rack) == (fleet.racks, fleet.nodes_per_rack):
         fleet = fleet.without(tuple(known.dead))
     if fleet.nodes_per_rack < layout.nodes_per_rack or fleet.racks < (layout.min_racks or layout.racks):
+        kept = options.fleet is None and known is not None
+        whose = " (the run's own, which it has again where none is given)" if kept else ""
         raise BadFleet(
-            f"--fleet: {fleet.racks}x{fleet.nodes_per_rack} is too small for spec.layout: at least "
+            f"--fleet: {fleet.racks}x{fleet.nodes_per_rack}{whose} is too small for spec.layout: at least "
             f"{layout.min_racks or layout.racks} racks of {layout.nodes_per_rack} nodes are needed"
         )
     _expect_gpus(options.manifest.spec.fleet.gpus_per_node)
@@ -53,6 +57,20 @@ def _expect_gpus(per_node: int) -> None:
         raise BadFleet(
             f"spec.fleet.gpusPerNode: {per_node} are expected on each node, this machine shows {found}; "
             "0 trains on the CPU"
+        )
+
+
+def refuse_another_run(options: RunOptions) -> None:
+    """Two runs in one directory would continue each other's checkpoints. Raises `RunDirectoryError`."""
+    path, name = options.directory.manifest, options.manifest.metadata.name
+    try:
+        known = load_run(path).metadata.name if path.exists() else name
+    except BadManifest:  # of another version, or damaged: the rest of the directory is what counts
+        return
+    if known != name:
+        raise RunDirectoryError(
+            f"{options.directory.root}: holds the run {known}, and metadata.name is {name}; "
+            "choose another directory with --workdir DIR, or keep the name to continue that run"
         )
 
 
@@ -91,4 +109,5 @@ def surroundings_of(options: RunOptions) -> Surroundings:
         "checkpointEverySeconds": spec.checkpoint.every_seconds,
     }
     root = directory.root.resolve()
-    return Surroundings(trainer, str(root / spec.checkpoint.directory), str(directory.cache.resolve()), plan)
+    checkpoints = (root / spec.checkpoint.directory).resolve()
+    return Surroundings(trainer, str(checkpoints), str(directory.cache.resolve()), plan)

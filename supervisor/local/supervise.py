@@ -29,7 +29,14 @@ from supervisor.local.history import read_history
 from supervisor.local.host import LocalHost
 from supervisor.local.memory_store import MemoryStore
 from supervisor.local.recorder import LocalRecorder
-from supervisor.local.run_options import RunOptions, fleet_of, keep_options, spec_of, surroundings_of
+from supervisor.local.run_options import (
+    RunOptions,
+    fleet_of,
+    keep_options,
+    refuse_another_run,
+    spec_of,
+    surroundings_of,
+)
 from supervisor.local.rundir import RunDirectory, claim, write_atomically
 from supervisor.local.screen import Screen, View
 from supervisor.local.worker_processes import WorkerProcesses
@@ -75,6 +82,7 @@ def supervise(options: RunOptions, screen: Screen, hold_screen: bool) -> Memory:
     directory = options.directory
     directory.create()
     with claim(directory), _log_file(directory):
+        refuse_another_run(options)
         for number, order in enumerate(orders):
             chaos.send(directory, order, f"scheduled-{number}-{order.verb}-{order.target}-{order.at_step}")
         keep_options(options, fleet)

@@ -102,7 +102,7 @@ def _check(result: messages.TaskResult) -> observation.LayoutCheck:
     found = result.result
     answers = tuple(answer for item in _list(found, "answers") if (answer := _answer(item)))
     if found.get("state") == "failed":
-        output = str(found.get("output") or "it exited without an answer")
+        output = str(found.get("output") or found.get("reason") or "it exited without an answer")
         return observation.LayoutCheck(result.id, answers, "" if answers else output[-1000:].strip())
     return observation.LayoutCheck(result.id, answers)
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
+import yaml
 
+from supervisor.local.worker_processes import descendants
 from tests.local.run_process import RunProcess, manifest, running
 
 
@@ -103,6 +107,48 @@ def test_garbage_in_the_event_file_and_a_flood_of_output_change_nothing(tmp_path
         assert logs < 20 << 20, "output on disk is bounded"
         status = json.loads((run.directory / "status.json").read_text())["status"]
         assert status["lastCheckpoint"]["attempt"] == 1, "a commit in another attempt's name counts nothing"
+
+
+def test_a_directory_of_another_run_is_refused(tmp_path: Path) -> None:
+    with running(tmp_path, scripted()) as run:
+        assert run.wait(60) == 0, run.story()
+        other = scripted()
+        other["metadata"]["name"] = "other"
+        run.file.write_text(yaml.safe_dump(other))
+        assert run.start().wait(30) == 2
+        assert "holds the run scripted" in screen_of(run)
+        assert "--workdir" in screen_of(run)
+
+
+def test_a_missing_working_directory_of_the_trainer_is_named(tmp_path: Path) -> None:
+    nowhere = scripted()
+    nowhere["spec"]["trainer"]["workingDirectory"] = "/nowhere/at/all"
+    with running(tmp_path, nowhere) as run:
+        assert run.wait(60) == 5, run.story()
+        assert "/nowhere/at/all" in screen_of(run)
+
+
+def lives(pid: int) -> bool:
+    """A zombie, which has no command line, does not."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() != b""
+    except OSError:
+        return False
+
+
+def test_a_worker_that_hangs_while_its_supervisor_is_replaced_is_killed_and_replaced(tmp_path: Path) -> None:
+    with running(tmp_path, scripted("--steps", "100000", "--step-seconds", "0.02")) as run:
+        run.until(lambda: run.step() > 2, "it trains")
+        hanging = run.worker_pids()["r0n0"]
+        ranks = descendants(hanging)
+        os.kill(ranks[0], signal.SIGSTOP)  # the agent; its rank trains on
+        run.kill_supervisor()
+        run.start()
+        run.until(lambda: len(run.attempts()) == 2, "a new worker has taken its place")
+        assert not [pid for pid in (hanging, *ranks) if lives(pid)], "two attempts live"
+        assert run.call("stop").returncode == 0
+        assert run.wait(60) == 0, run.story()
+        screen_of(run)
 
 
 def test_a_working_directory_in_use_is_refused(tmp_path: Path) -> None:
