@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+ROOM = 256 << 10  # bytes that must be free for a run to be taken up: memory, status and a little history
+
 
 class RunDirectoryError(Exception):
     """The directory cannot be used; the text says why and what to do."""
@@ -83,8 +85,9 @@ class RunDirectory:
         try:
             for folder in (self.root, self.requests, self.chaos, self.nodes, self.cache):
                 folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.root):
-                pass
+            with tempfile.TemporaryFile(dir=self.root) as probe:
+                probe.write(bytes(ROOM))
+                probe.flush()
         except OSError as error:
             problem = error.strerror or str(error)
             raise RunDirectoryError(

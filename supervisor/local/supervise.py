@@ -6,9 +6,10 @@ import logging
 import os
 import secrets
 import signal
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -142,11 +143,17 @@ class _Supervision:
                 self._chaos.stop()
                 self._leave()
         finally:
-            self._store.save(self._memory)
+            self._save_last()
             self._server.stop()
             self._recorder.stop()
             self._screen.close()
         return self._memory
+
+    def _save_last(self) -> None:
+        try:
+            self._store.save(self._memory)
+        except OSError as error:  # all that an order rests on was saved before it was given
+            log.error("the last memory cannot be saved; the one before it counts: %s", error)
 
     def decided(self, decided: Decided) -> None:
         """The driver's recorder: history, and the screen a few times a second."""
@@ -243,10 +250,21 @@ def _listen(directory: RunDirectory, hub: SyncHub) -> SyncServer:
     return server
 
 
+class _LogFile(logging.FileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A full disk: the log lacks these lines, and the terminal is no place for them either."""
+        if not isinstance(sys.exception(), OSError):
+            super().handleError(record)
+
+    def close(self) -> None:
+        with suppress(OSError):  # the lines that the disk did not take
+            super().close()
+
+
 @contextmanager
 def _log_file(directory: RunDirectory) -> Iterator[None]:
     """Our own log goes to the run's directory; the terminal belongs to the screen."""
-    handler = logging.FileHandler(directory.log)
+    handler = _LogFile(directory.log)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger("supervisor")
     root.addHandler(handler)

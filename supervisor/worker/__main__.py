@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from supervisor.worker.guard import guarded
+from supervisor.worker.own_log import lose_what_is_not_taken
 
 
 def main() -> int:
@@ -20,6 +21,7 @@ def main() -> int:
         workdir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         parser.error(f"--workdir: {error}")
+    lose_what_is_not_taken()
     node, sync = arguments.node, arguments.sync.absolute()
 
     def agent() -> int:

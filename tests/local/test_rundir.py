@@ -9,6 +9,7 @@ import pytest
 
 from supervisor.local.clock import LocalClock
 from supervisor.local.rundir import RunDirectory, RunDirectoryError, claim, write_atomically
+from tests.observe.test_append_file import files_of_at_most
 
 
 def test_a_second_supervisor_is_refused_and_told_who_the_first_is(tmp_path: Path) -> None:
@@ -62,3 +63,8 @@ def test_a_clock_that_jumps_forward_by_a_day_is_an_absence_and_one_set_back_is_n
     wall[0] -= 172_800_000
     assert after <= clock.now_ms() < after + 1_000
     assert clock.take_jump() == 0
+
+
+def test_a_full_disk_is_said_before_anything_starts(tmp_path: Path) -> None:
+    with files_of_at_most(1000), pytest.raises(RunDirectoryError, match="cannot be written .*--workdir"):
+        RunDirectory(tmp_path).create()
