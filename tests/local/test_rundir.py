@@ -66,5 +66,5 @@ def test_a_clock_that_jumps_forward_by_a_day_is_an_absence_and_one_set_back_is_n
 
 
 def test_a_full_disk_is_said_before_anything_starts(tmp_path: Path) -> None:
-    with files_of_at_most(1000), pytest.raises(RunDirectoryError, match="cannot be written .*--workdir"):
+    with files_of_at_most(1000), pytest.raises(RunDirectoryError, match=r"cannot be written .*--workdir"):
         RunDirectory(tmp_path).create()
