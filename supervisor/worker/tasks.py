@@ -19,6 +19,7 @@ from supervisor.worker.descendants import kill_session
 from supervisor.worker.program import rank_base_environment, start_task
 
 AT_ONCE = 2
+AGAIN = 2  # how often a task whose process was killed (for memory, say) is started again
 MAX_RESULT_BYTES = 3 << 20
 MAX_REPORTED_BYTES = 4 << 20  # with a batch of events and the ranks' last words they fit in one report
 
@@ -38,6 +39,7 @@ class Tasks:
         self._ordered: dict[str, TaskOrder] = {}
         self._running: dict[int, _Running] = {}  # by pid
         self._results: dict[str, TaskResult] = {}
+        self._killed: dict[str, int] = {}  # how often each was killed by a signal
         self._sizes: dict[str, int] = {}  # bytes of each result that was read from disk
 
     @property
@@ -52,6 +54,7 @@ class Tasks:
                 kill_session(pid)
         self._results = {name: result for name, result in self._results.items() if name in self._ordered}
         self._sizes = {name: size for name, size in self._sizes.items() if name in self._ordered}
+        self._killed = {name: times for name, times in self._killed.items() if name in self._ordered}
         for task in ordered:
             if task.id not in self._results and (known := self._kept_result(task)):
                 self._results[task.id] = known
@@ -83,9 +86,14 @@ class Tasks:
         kill_session(pid)
         running.process.returncode = os.waitstatus_to_exitcode(status)
         order = running.order
-        if order.id in self._ordered:
-            self._results[order.id] = self._kept_result(order) or self._failed(order, running.process.returncode)
-            self._news(True)
+        if order.id not in self._ordered:
+            return True
+        result = self._kept_result(order)
+        if result is None and running.process.returncode < 0 and self._killed.get(order.id, 0) < AGAIN:
+            self._killed[order.id] = self._killed.get(order.id, 0) + 1  # says nothing of the task: started again
+            return True
+        self._results[order.id] = result or self._failed(order, running.process.returncode)
+        self._news(True)
         return True
 
     def stop_all(self) -> None:

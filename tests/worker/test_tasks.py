@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 from supervisor.wire.messages import TaskOrder
@@ -88,6 +89,31 @@ def test_tasks_do_not_disturb_ranks_and_end_when_no_longer_wanted(bench: Bench) 
     eventually(lambda: len(marked(bench.workdir)) == 4, "the rank, the task, its trainer, the trainer's child")
     bench.order(gang(1, runs))
     eventually(lambda: marked(bench.workdir) == [pid], "the rank alone")
+
+
+def test_a_task_whose_process_is_killed_is_done_again_but_not_for_ever(bench: Bench) -> None:
+    bench.worker()
+    check = {"trainer": {"module": "tests.worker.fake_trainer", "args": ["hang"]}, "layouts": [{}]}
+    bench.order(tasks=(TaskOrder("c", "check", check),))
+
+    def task() -> int | None:
+        return next((pid for pid in marked(bench.workdir) if b"supervisor.worker.task" in command_line(pid)), None)
+
+    seen = set()
+    for _ in range(3):
+        pid = eventually(lambda: (found := task()) and found not in seen and found, "the task (again)")
+        seen.add(pid)
+        os.kill(pid, signal.SIGKILL)
+    result = bench.result("c")
+    assert not result.ok
+    assert "signal 9" in result.error
+
+
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def test_a_missing_tree_is_an_empty_one(tmp_path: Path) -> None:
