@@ -1,4 +1,4 @@
-"""A file that grows by whole pieces: what a full disk cuts short is taken back, so that it can be written again."""
+"""A file that grows by whole lines: what a full disk cuts short is taken back, so that it can be written again."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from pathlib import Path
 
 
 class AppendFile:
+    """Half a line that a killed process left stays alone: what comes begins on the next one."""
+
     def __init__(self, path: Path) -> None:
         self._file = path.open("ab", buffering=0)
+        if self.size and not _ends_with_newline(path):
+            self.append(b"\n")
 
     @property
     def size(self) -> int:
@@ -31,3 +35,9 @@ class AppendFile:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"

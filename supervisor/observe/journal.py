@@ -8,7 +8,6 @@ milliseconds of the supervisor's clock. A line cut off by a crash is skipped by 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,6 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._file = AppendFile(path)
-        if self._file.size and not _ends_with_newline(path):
-            self._file.append(b"\n")
 
     def append(self, *entries: Entry) -> None:
         """Raises OSError, and then none of the entries is there."""
@@ -62,9 +59,3 @@ def parse_line(line: bytes) -> Entry | None:
 
 def _line(entry: Entry) -> bytes:
     return json.dumps(entry, separators=(",", ":"), ensure_ascii=True).encode() + b"\n"
-
-
-def _ends_with_newline(path: Path) -> bool:
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"

@@ -46,3 +46,9 @@ def test_a_journal_on_a_disk_that_was_full_holds_whole_entries_alone(tmp_path: P
     journal.append(*entries[1:])
     journal.close()
     assert list(read_journal(tmp_path / "journal.jsonl")) == entries
+
+
+def test_half_a_line_of_a_killed_process_spoils_none_that_follows(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"whole\nhal")
+    AppendFile(tmp_path / "file").append(b"next\n")
+    assert (tmp_path / "file").read_bytes() == b"whole\nhal\nnext\n"
