@@ -27,7 +27,7 @@ from training.layout_check import check_layout
 from training.mesh import everywhere, make_mesh
 from training.optimizer import learning_rate
 from training.outcome import NonFiniteLoss
-from training.peak import measure_peak
+from training.peak import peak_of_run
 from training.saves import Saves, fingerprint
 from training.shares import share_out
 from training.step import Metrics, State, init_state, make_evaluation, make_step, state_shapes
@@ -79,7 +79,7 @@ def _prepare(job: Job) -> tuple[Prepared, State]:
     events.phase("init")
     join(contract)
     mesh = make_mesh(contract.layout)
-    events.emit(_hello(config, mesh, total))
+    events.emit(_hello(config, contract, mesh, total))
     state, start = _begin(job, mesh)
 
     events.phase("compile")
@@ -158,14 +158,14 @@ def _scalar(value: np.float32, mesh: Mesh) -> jax.Array:
     return jax.make_array_from_callback((), everywhere(mesh), lambda _: np.asarray(value))
 
 
-def _hello(config: Config, mesh: Mesh, total: int) -> dict[str, Any]:
+def _hello(config: Config, contract: Contract, mesh: Mesh, total: int) -> dict[str, Any]:
     measured = config.device.peak == "measure"
     return {
         "event": "hello",
         "contract": 1,
         "tokensPerStep": config.tokens_per_step,
         "flopsPerStep": flops_per_token(config) * config.tokens_per_step,
-        "peakFlopsPerDevice": measure_peak() if measured else config.device.peak,
+        "peakFlopsPerDevice": peak_of_run(contract.cache, mesh.size) if measured else config.device.peak,
         "peakIsMeasured": measured,
         "devices": mesh.size,
         "parameters": count_parameters(config.model).total,

@@ -69,7 +69,7 @@ class Progress:
             self.attempt = attempt
             self.pace.clear()
         match event.get("event"):
-            case "hello":
+            case "hello" if rank == 0 or self.greeted != attempt:
                 self._hello(attempt, event)
             case "step" if event.get("state") == "completed":
                 self._step(at_ms, attempt, rank, event)
