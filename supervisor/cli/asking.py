@@ -66,7 +66,12 @@ def tell(answer: Answer) -> ExitCode:
     return ExitCode.OK
 
 
-def require_supervisor(directory: RunDirectory, hint: str) -> None:
+def require_supervisor(directory: RunDirectory) -> None:
     """Raises `CommandError` where nobody lives to carry it out."""
-    if directory.supervisor_pid() is None:
-        raise CommandError(f"no supervisor of {spoken(directory)} is alive; {hint}", ExitCode.NOT_FOUND)
+    if directory.supervisor_pid() is not None:
+        return
+    run = spoken(directory)
+    if read_run(directory).phase == "Succeeded":
+        raise CommandError(f"{run} has succeeded already; nothing of it runs", ExitCode.FAILED)
+    hint = f"take the run up first: marin-sup resume {run}"
+    raise CommandError(f"no supervisor of {run} is alive; {hint}", ExitCode.NOT_FOUND)

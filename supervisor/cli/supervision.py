@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -17,6 +16,7 @@ from supervisor.api.load import load_run
 from supervisor.api.mistakes import BadManifest
 from supervisor.api.types import TrainingRun
 from supervisor.cli.exit_codes import CommandError, ExitCode
+from supervisor.cli.run_lookup import spoken
 from supervisor.core.memory import Memory, Phase
 from supervisor.local.fleet import BadFleet
 from supervisor.local.memory_store import NewerMemory
@@ -52,26 +52,23 @@ def options_of(directory: RunDirectory) -> RunOptions:
 
     Raises `CommandError` where the run was never started or its directory is gone.
     """
+    from supervisor.local.kept_options import Kept, read_kept
     from supervisor.local.run_options import RunOptions
 
     absolute = RunDirectory(directory.root.resolve())
     if not absolute.manifest.exists():
         raise CommandError(f"{directory.root} holds no run.yaml; start it with: marin-sup run FILE", ExitCode.NOT_FOUND)
     manifest = load_manifest(absolute.manifest)
+    kept = read_kept(absolute) or Kept((), os.getcwd())
     try:
-        data = json.loads(absolute.options.read_text())
-        paths, working_directory = tuple(map(str, data["data"])), str(data["workingDirectory"])
-    except (OSError, ValueError, KeyError, TypeError):
-        paths, working_directory = (), os.getcwd()
-    try:
-        os.chdir(working_directory)
+        os.chdir(kept.working_directory)
     except OSError as error:
         raise CommandError(
-            f"the run was started in {working_directory}, which cannot be entered ({error.strerror}); "
+            f"the run was started in {kept.working_directory}, which cannot be entered ({error.strerror}); "
             f"start it elsewhere: marin-sup run {absolute.manifest} --workdir {absolute.root}",
             ExitCode.NOT_FOUND,
         ) from None
-    return RunOptions(manifest, absolute, data=paths)
+    return RunOptions(manifest, absolute, data=kept.data)
 
 
 def supervise_here(options: RunOptions, shown_as: RunDirectory) -> Finished:
@@ -80,11 +77,15 @@ def supervise_here(options: RunOptions, shown_as: RunDirectory) -> Finished:
     `shown_as`: the directory as the user named it.
     """
     from supervisor.local.chaos import BadChaos
-    from supervisor.local.supervise import supervise
+    from supervisor.local.supervise import AlreadySucceeded, supervise
 
     terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     try:
         memory = supervise(options, _screen(options, shown_as, terminal), hold_screen=terminal)
+    except AlreadySucceeded as over:
+        click.echo(f"{spoken(shown_as)} succeeded earlier; nothing was started")
+        _print_summary(options, shown_as, over.memory)
+        return Finished(over.memory, ExitCode.OK)
     except (RunDirectoryError, BadFleet, BadChaos, NewerMemory) as error:
         raise CommandError(str(error), ExitCode.USAGE) from None
     _print_summary(options, shown_as, memory)

@@ -22,13 +22,17 @@ from supervisor.wire.messages import TrainerCommand
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """`fleet`: None takes the one that the run had, else just what the layout needs, spares included."""
+    """`fleet`: None takes the one that the run had, else just what the layout needs, spares included.
+
+    `data`: none given takes those that the run had. `source`: how a person names the manifest.
+    """
 
     manifest: TrainingRun
     directory: RunDirectory
     fleet: Fleet | None = None
     data: tuple[str, ...] = ()
     chaos: tuple[str, ...] = ()
+    source: str = "the manifest"
 
 
 def fleet_of(options: RunOptions) -> Fleet:

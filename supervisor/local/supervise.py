@@ -28,6 +28,7 @@ from supervisor.local.clock import LocalClock
 from supervisor.local.fleet import Fleet
 from supervisor.local.history import read_history
 from supervisor.local.host import LocalHost
+from supervisor.local.kept_options import going_on
 from supervisor.local.memory_store import MemoryStore
 from supervisor.local.recorder import LocalRecorder
 from supervisor.local.run_options import (
@@ -73,10 +74,19 @@ class Bell:
 LOOK_EVERY_MS = 250  # requests from other terminals and progress are looked at this often
 
 
+class AlreadySucceeded(Exception):
+    """The run was over before, and nothing was started. `memory`: how it ended."""
+
+    def __init__(self, memory: Memory) -> None:
+        super().__init__("the run succeeded earlier; nothing was started")
+        self.memory = memory
+
+
 def supervise(options: RunOptions, screen: Screen, hold_screen: bool) -> Memory:
     """Run until it succeeded, was stopped, or is held (with `hold_screen` it stays while held, until interrupted).
 
-    Raises `RunDirectoryError`, `BadFleet`, `BadChaos` or `NewerMemory` for what cannot be started.
+    Raises `AlreadySucceeded`, and `RunDirectoryError`, `BadFleet`, `BadChaos` or `NewerMemory` for what cannot be
+    started.
     """
     orders = [chaos.parse_chaos(text) for text in options.chaos]
     fleet = fleet_of(options)
@@ -84,6 +94,10 @@ def supervise(options: RunOptions, screen: Screen, hold_screen: bool) -> Memory:
     directory.create()
     with claim(directory), _log_file(directory):
         refuse_another_run(options)
+        memory = MemoryStore(directory.memory).load().memory
+        options = going_on(options, memory)
+        if memory is not None and memory.phase is Phase.SUCCEEDED:
+            raise AlreadySucceeded(memory)
         for number, order in enumerate(orders):
             chaos.send(directory, order, f"scheduled-{number}-{order.verb}-{order.target}-{order.at_step}")
         keep_options(options, fleet)
@@ -128,8 +142,6 @@ class _Supervision:
         self._unshown: list[Note] = []
 
     def run(self) -> Memory:
-        if self._memory.phase is Phase.SUCCEEDED:
-            return self._memory
         self._ask_to_continue()
         driver = Driver(self._memory, self._host, self._store, self._host, self, self._clock, self._bell)
         self._server.start()

@@ -42,11 +42,12 @@ def chaos(run: str, order: tuple[str, ...]) -> int | None:
         raise CommandError(str(error), ExitCode.USAGE) from None
     directory = find_run(run)
     _check_target(directory, parsed)
-    if parsed.verb.startswith("revive-") and directory.supervisor_pid() is None:
+    takes_up = directory.supervisor_pid() is None and read_run(directory).phase != "Succeeded"
+    if parsed.verb.startswith("revive-") and takes_up:
         send(directory, parsed)
         click.echo(f"ordered: {parsed}, for when the run is taken up: marin-sup resume {spoken(directory)}")
         return None
-    require_supervisor(directory, f"take the run up first: marin-sup resume {spoken(directory)}")
+    require_supervisor(directory)
     path = send(directory, parsed)
     if parsed.at_step is not None:
         click.echo(f"ordered: {parsed}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from supervisor.cli.asking import leave_request, require_supervisor, tell, wait_for_answer
-from supervisor.cli.run_lookup import find_run, spoken
+from supervisor.cli.run_lookup import find_run
 from supervisor.cli.seconds import duration
 
 
@@ -16,7 +16,7 @@ from supervisor.cli.seconds import duration
 def checkpoint(run: str, wait: bool, timeout: float) -> int | None:
     """Ask RUN to save a checkpoint at the next step, and go on."""
     directory = find_run(run)
-    require_supervisor(directory, f"take the run up first: marin-sup resume {spoken(directory)}")
+    require_supervisor(directory)
     request = leave_request(directory, "checkpointNow", {})
     if not wait:
         click.echo(request)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from supervisor.cli.asking import leave_request, tell, wait_for_answer
+from supervisor.cli.exit_codes import CommandError, ExitCode
 from supervisor.cli.run_lookup import find_run, spoken
 from supervisor.cli.run_state import read_run
 from supervisor.cli.seconds import duration
@@ -29,8 +30,7 @@ def resume(run: str, from_step: int | None, timeout: float) -> int:
 
     phase = read_run(directory).phase
     if phase == "Succeeded":
-        click.echo(f"{spoken(directory)} has succeeded already; there is nothing to resume")
-        return 0
+        raise CommandError(f"{spoken(directory)} has succeeded already; there is nothing to resume", ExitCode.FAILED)
     options = options_of(directory)
     if from_step is not None or phase in ("Held", "Suspended"):
         leave_request(options.directory, "resume", content)

@@ -35,4 +35,4 @@ def run(file: Path, fleet: str | None, workdir: Path | None, data: tuple[str, ..
     except BadFleet as error:
         raise CommandError(str(error), ExitCode.USAGE) from None
     directory = RunDirectory(workdir or runs_root() / manifest.metadata.name)
-    return supervise_here(RunOptions(manifest, directory, wanted, data, chaos), directory).code
+    return supervise_here(RunOptions(manifest, directory, wanted, data, chaos, str(file)), directory).code
