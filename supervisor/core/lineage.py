@@ -63,13 +63,13 @@ def candidates(
 ) -> tuple[Candidate, ...]:
     """Every step of the lineage that may be restored, newest first.
 
-    A step counts once its manifest verified. A trainer that never wrote one is taken at its word (what is `known`), for
-    the attempts in which the survey found no step at all, and shown as unverified.
+    A step counts once its manifest verified. A trainer of which no manifest was ever seen, whole or damaged, writes
+    none: it is taken at its word (what is `known`), whatever directories it uses, and shown as unverified.
     """
     verified = {Checkpoint(s.attempt, s.step) for s in survey.steps if s.state is StepState.VERIFIED}
-    writes_manifests = bool(verified) or any(candidate.verified for candidate in known)
-    surveyed_attempts = {s.attempt for s in survey.steps}
-    said = {k.checkpoint for k in known if k.checkpoint.attempt not in surveyed_attempts and not writes_manifests}
+    manifest_seen = any(s.state is not StepState.UNFINISHED for s in survey.steps)
+    writes_manifests = manifest_seen or any(candidate.verified for candidate in known)
+    said = set() if writes_manifests else {candidate.checkpoint for candidate in known}
     usable = [c for c in verified | said if c not in damaged]
     found: list[Candidate] = []
     for attempt, limit in chain(lineage):

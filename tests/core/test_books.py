@@ -61,9 +61,13 @@ def test_charges_are_bounded_and_the_newest_stay() -> None:
 LINEAGE = (Ancestor(1, None), Ancestor(2, Checkpoint(1, 10)), Ancestor(4, Checkpoint(2, 15)))
 
 
-def survey(*steps: tuple[int, int], damaged: tuple[tuple[int, int], ...] = ()) -> Survey:
+def survey(
+    *steps: tuple[int, int], damaged: tuple[tuple[int, int], ...] = (), bare: tuple[tuple[int, int], ...] = ()
+) -> Survey:
+    """`bare`: without a manifest."""
     parents = {ancestor.attempt: ancestor.parent for ancestor in LINEAGE}
     states = [(pair, StepState.VERIFIED) for pair in steps] + [(pair, StepState.DAMAGED) for pair in damaged]
+    states += [(pair, StepState.UNFINISHED) for pair in bare]
     shown = (SurveyedStep(a, s, state, parents.get(a)) for (a, s), state in states)
     return Survey("s", tuple(shown), 9)
 
@@ -87,12 +91,15 @@ def test_a_trainer_without_manifests_is_taken_at_its_word() -> None:
     said = (Candidate(Checkpoint(1, 10), False), Candidate(Checkpoint(4, 25), False))
     assert offered(*said, surveyed=survey()) == ["a4:25", "a1:10"]
     assert not any(candidate.verified for candidate in candidates(LINEAGE, survey(), said, ()))
+    in_our_directories = survey(bare=((1, 10), (1, 20), (4, 25), (4, 30)))
+    assert offered(*said, surveyed=in_our_directories) == ["a4:25", "a1:10"], "4/30 was never said to be committed"
 
 
 def test_a_trainer_that_writes_manifests_is_not_taken_at_its_word() -> None:
     said = Candidate(Checkpoint(4, 25), False)
     assert offered(said, surveyed=survey((1, 10))) == ["a1:10"]
     assert offered(said, Candidate(Checkpoint(1, 10), True), surveyed=survey()) == []
+    assert offered(said, surveyed=survey(damaged=((1, 10),), bare=((4, 25),))) == []
 
 
 def test_damage_off_the_lineage_is_none_of_our_business() -> None:

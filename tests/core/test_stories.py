@@ -285,6 +285,18 @@ CHECKPOINTS = (
         holds=(("it was moved away", lambda w: w.tree.set_aside == [Checkpoint(1, 10)]),),
     ),
     Story(
+        "a trainer that uses the contract's directories but writes no manifest is taken at its word, again and again",
+        given={"tree": lambda: Tree(manifests=False)},
+        when=(at(12).kill_rank(0), at(23).kill_rank(1)),
+        then=(Expected(KILLED, IN_PLACE, resumed_at=10, lost=2), Expected(KILLED, IN_PLACE, resumed_at=20, lost=3)),
+    ),
+    Story(
+        "a trainer without manifests is taken at its word with checkpoint.verify false, too",
+        given={"tree": lambda: Tree(manifests=False), "spec": spec(verify=False)},
+        when=(at(12).kill_rank(0),),
+        then=(Expected(KILLED, IN_PLACE, resumed_at=10, lost=2),),
+    ),
+    Story(
         "all checkpoints are damaged: held, never silently from the beginning",
         when=(at(12).damage_all(), at(13).kill_rank(0)),
         then=(Expected(KILLED, Reason.CHECKPOINTS_GONE),),

@@ -10,17 +10,22 @@ from supervisor.core.observation import Checkpoint, StepState, Survey, SurveyedS
 
 @dataclass
 class Tree:
-    """`rotten`: manifests that verify over chunks that do not; only a restore finds out."""
+    """`rotten`: manifests that verify over chunks that do not; only a restore finds out.
+
+    `manifests`: whether the trainer writes any; without, a finished step looks like an unfinished one.
+    """
 
     steps: dict[Checkpoint, SurveyedStep] = field(default_factory=dict)
     attempts: set[int] = field(default_factory=set)
     rotten: set[Checkpoint] = field(default_factory=set)
     set_aside: list[Checkpoint] = field(default_factory=list)
     unreadable: str = ""
+    manifests: bool = True
 
     def commit(self, attempt: int, step: int, parent: Checkpoint | None) -> Checkpoint:
         checkpoint = Checkpoint(attempt, step)
-        self.steps[checkpoint] = SurveyedStep(attempt, step, StepState.VERIFIED, parent)
+        whole = SurveyedStep(attempt, step, StepState.VERIFIED, parent)
+        self.steps[checkpoint] = whole if self.manifests else SurveyedStep(attempt, step, StepState.UNFINISHED)
         return checkpoint
 
     def damage(self, checkpoint: Checkpoint) -> None:
@@ -44,6 +49,7 @@ class Tree:
         """Everything that is not kept goes, but for what the current attempt committed since the task was written."""
         newest = max((c.step for c in task.keep if c.attempt == task.current), default=0)
         for checkpoint in list(self.steps):
-            since = checkpoint.attempt == task.current and checkpoint.step > newest
+            finished = self.steps[checkpoint].state is not StepState.UNFINISHED
+            since = checkpoint.attempt == task.current and (checkpoint.step > newest or not finished)
             if checkpoint not in task.keep and checkpoint.attempt <= task.current and not since:
                 del self.steps[checkpoint]

@@ -7,6 +7,8 @@ import shutil
 import signal
 from pathlib import Path
 
+from supervisor.core.lineage import Ancestor, Candidate, candidates
+from supervisor.core.observation import Checkpoint, StepState, Survey, SurveyedStep
 from supervisor.wire.messages import TaskOrder
 from supervisor.worker.collect import collect
 from supervisor.worker.set_aside import set_aside
@@ -155,6 +157,18 @@ def test_collection_deletes_what_nothing_descends_from_and_nothing_else(tmp_path
     # 2/35 is being saved, 2/50 was committed after the order was written, attempt 3 is newer than we know
     assert left == ["a0001/20", "a0001/70", "a0002/35", "a0002/40", "a0002/50", "a0003/60"]
     assert (outside / "precious").exists()
+
+
+def test_what_a_trainer_without_manifests_said_it_committed_is_found_after_a_collection(tmp_path: Path) -> None:
+    for attempt, step in ((1, 10), (1, 20), (1, 30), (2, 25), (2, 30)):
+        (make_step(tmp_path, attempt, step) / "manifest.json").unlink()
+    assert collect({"root": str(tmp_path), "keep": [[1, 20], [2, 25]], "current": 2})["removed"] == [[1, 10], [1, 30]]
+    steps = survey({"root": str(tmp_path)})["steps"]
+    assert {s["state"] for s in steps} == {"unfinished"}
+    seen = Survey("s", tuple(SurveyedStep(s["attempt"], s["step"], StepState(s["state"])) for s in steps))
+    lineage = (Ancestor(1, None), Ancestor(2, Checkpoint(1, 20)))
+    said = (Candidate(Checkpoint(1, 20), False), Candidate(Checkpoint(2, 25), False))
+    assert candidates(lineage, seen, said, ()) == tuple(reversed(said)), "2/30 may be half saved"
 
 
 def test_a_collection_that_was_cut_short_is_finished_by_the_next_and_seen_by_no_survey(tmp_path: Path) -> None:
