@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from supervisor.cli import amounts, incident_words
 from supervisor.cli.table import table
@@ -12,12 +12,16 @@ HEADERS = ("NAME", "TIME", "CAUSE", "BLAME", "ACTION", "STEPS-LOST", "SECONDS-LO
 RIGHT = ("STEPS-LOST", "SECONDS-LOST")
 
 
-def incident_table(incidents: Sequence[Incident], wide: bool) -> list[str]:
+Rewrite = Callable[[str], str]
+
+
+def incident_table(incidents: Sequence[Incident], wide: bool, rewrite: Rewrite = str) -> list[str]:
+    """`rewrite`: makes what the core says fit for typing it here (`run_lookup.as_typed`)."""
     headers = (*HEADERS, "ATTEMPT", "REASON", "SECONDS", "WHAT") if wide else HEADERS
-    return table(headers, [_row(incident, wide) for incident in incidents], RIGHT)
+    return table(headers, [_row(incident, wide, rewrite) for incident in incidents], RIGHT)
 
 
-def _row(incident: Incident, wide: bool) -> tuple[str, ...]:
+def _row(incident: Incident, wide: bool, rewrite: Rewrite) -> tuple[str, ...]:
     when = amounts.day_and_clock(incident.opened_ms) if wide else amounts.clock(incident.opened_ms)
     cells = (
         incident.name,
@@ -34,4 +38,4 @@ def _row(incident: Incident, wide: bool) -> tuple[str, ...]:
     parts = incident_words.by_category(incident.cost)
     spent = ",".join(f"{category.value}={amounts.seconds(ms)}" for category, ms in parts) or amounts.NONE
     sentence = incident_words.sentence(incident).removeprefix(f"{incident.name}: ")
-    return (*cells, str(incident.attempt), incident_words.reason(incident), spent, sentence)
+    return (*cells, str(incident.attempt), incident_words.reason(incident), spent, rewrite(sentence))

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from supervisor.cli.exit_codes import CommandError, ExitCode
+from supervisor.cli.program import NAME, PROGRAM
 from supervisor.local.rundir import RunDirectory
 from supervisor.wire.text import printable
 
@@ -56,7 +57,8 @@ def spoken(directory: RunDirectory) -> str:
 
 def as_typed(text: str, name: str, directory: RunDirectory) -> str:
     """`text` of the core with its `marin-sup VERB NAME` written so that they find the run from here."""
-    return re.sub(rf"(marin-sup [a-z]+) {re.escape(name)}(?![-\w.])", lambda m: f"{m[1]} {spoken(directory)}", text)
+    command = re.compile(rf"{NAME} ([a-z]+) {re.escape(name)}(?![-\w.])")
+    return command.sub(lambda match: f"{PROGRAM} {match[1]} {spoken(directory)}", text)
 
 
 def _is_run(path: Path) -> bool:

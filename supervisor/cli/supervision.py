@@ -112,7 +112,7 @@ def _screen(options: RunOptions, shown_as: RunDirectory, terminal: bool) -> Scre
         return LiveScreen(core_spec(options.manifest), shown_as)
     from supervisor.cli.screen.plain import PlainScreen
 
-    return PlainScreen()
+    return PlainScreen(options.manifest.metadata.name, shown_as)
 
 
 def _print_summary(options: RunOptions, shown_as: RunDirectory, memory: Memory) -> None:

@@ -48,10 +48,14 @@ def fleet_of(options: RunOptions) -> Fleet:
         whose = " (the run's own, which it has again where none is given)" if kept else ""
         raise BadFleet(
             f"--fleet: {fleet.racks}x{fleet.nodes_per_rack}{whose} is too small for spec.layout: at least "
-            f"{layout.min_racks or layout.racks} racks of {layout.nodes_per_rack} nodes are needed"
+            f"{_counted(layout.min_racks or layout.racks, 'rack')} of {_counted(layout.nodes_per_rack, 'node')} needed"
         )
     _expect_gpus(options.manifest.spec.fleet.gpus_per_node)
     return fleet
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _expect_gpus(per_node: int) -> None:

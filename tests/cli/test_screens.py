@@ -12,6 +12,7 @@ from rich.console import Console
 
 from supervisor.api.convert import core_spec
 from supervisor.cli.exit_codes import ExitCode
+from supervisor.cli.program import program_typed
 from supervisor.cli.screen.live import LiveScreen, picture
 from supervisor.cli.screen.plain import PlainScreen
 from supervisor.cli.screen.summary import summary
@@ -101,7 +102,7 @@ def test_a_terminal_that_is_gone_ends_no_run(runs: Path, caplog: pytest.LogCaptu
 
 def test_progress_in_plain_lines(runs: Path) -> None:
     lines: list[str] = []
-    screen = PlainScreen(lines.append)
+    screen = PlainScreen("hero", RunDirectory(runs / "hero"), lines.append)
     step = told_runs.attempt
     for after, completed in ((0, 1), (500, 2), (1_000, 17), (4_000, 18), (12_000, 19)):
         screen.show(show(memory=told_runs.memory(attempt=step(2, completed)), now_ms=told_runs.NOW + after))
@@ -133,6 +134,44 @@ def test_the_summary_is_folded_to_the_terminal(runs: Path) -> None:
         RunDirectory(runs / "hero"), "hero", told_runs.succeeded(), told_runs.progress(), [told_runs.lost_node()], 80
     )
     assert max(map(len, lines)) <= 80
+
+
+@pytest.fixture
+def elsewhere(runs: Path, tmp_path: Path) -> RunDirectory:
+    """A run `hero` in another place, held after an incident whose sentence says what to type."""
+    (tmp_path / "elsewhere").mkdir()
+    advised = told_runs.lost_node(action="held; look at marin-sup logs hero, then: marin-sup resume hero")
+    return told_runs.write_run(tmp_path / "elsewhere", told_runs.held(), incidents=[advised])
+
+
+def test_whatever_the_core_says_to_type_finds_a_run_elsewhere(elsewhere: RunDirectory, call: Call) -> None:
+    path, wanted = str(elsewhere.root), f"marin-sup logs {elsewhere.root}, then: marin-sup resume {elsewhere.root}"
+    assert wanted in call("incidents", path, "-o", "wide").out
+    assert wanted in call("logs", path, "--incident", "1").out
+    advised = told_runs.lost_node(action="held; look at marin-sup logs hero, then: marin-sup resume hero")
+    note = Note(Reason.NO_PROGRESS, advised.action)
+    view = show(memory=told_runs.held(), notes=(note,), incidents=(advised,))
+    lines = summary(elsewhere, "hero", view.memory, view.progress, view.incidents)
+    PlainScreen("hero", elsewhere, lines.append).show(view)
+    console = Console(width=1000, file=io.StringIO(), force_terminal=False)
+    LiveScreen(core_spec(told_runs.manifest()), elsewhere, console).show(view)
+    shown = "\n".join([*lines, console.file.getvalue()])  # type: ignore[attr-defined]
+    assert re.findall(r"marin-sup [a-z]+ hero", shown) == []
+    assert shown.count(wanted) == 4, "the way out and the incident of the summary, the note on either screen"
+
+
+@pytest.mark.parametrize(
+    ("called", "on_path", "typed"),
+    [
+        ("/home/me/clone/.venv/bin/marin-sup", None, ".venv/bin/marin-sup"),
+        (".venv/bin/marin-sup", None, ".venv/bin/marin-sup"),
+        ("/opt/bin/marin-sup", None, "/opt/bin/marin-sup"),
+        ("/home/me/clone/.venv/bin/marin-sup", "/usr/bin/marin-sup", "marin-sup"),
+        ("/home/me/clone/supervisor/__main__.py", None, "marin-sup"),
+    ],
+)
+def test_a_suggested_command_is_one_that_the_shell_finds(called: str, on_path: str | None, typed: str) -> None:
+    assert program_typed(called, on_path, Path("/home/me/clone")) == typed
 
 
 def test_the_summary_names_a_run_elsewhere_by_its_path(runs: Path, tmp_path: Path) -> None:

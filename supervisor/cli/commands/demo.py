@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
+from supervisor.cli.program import PROGRAM
 from supervisor.cli.run_lookup import runs_root
 
 SAMPLE = Path("k8s") / "samples" / "demo.yaml"
 FLEET = "2x3"
 CHAOS = ("kill-node r0n1 @step 35", "kill-rack r1 @step 75")
 
-NEXT = f'marin-sup run {SAMPLE} --fleet {FLEET} --workdir runs/mine --chaos "fail-rank 1 @step 20"'
+NEXT = f'{PROGRAM} run {SAMPLE} --fleet {FLEET} --workdir runs/mine --chaos "fail-rank 1 @step 20"'
 
 
 @click.command()

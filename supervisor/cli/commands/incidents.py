@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from supervisor.cli import formats
-from supervisor.cli.run_lookup import find_run, spoken
+from supervisor.cli.run_lookup import as_typed, find_run, spoken
+from supervisor.cli.run_state import read_run
 
 
 @click.command()
@@ -30,7 +31,9 @@ def incidents(run: str, output: str) -> None:
     if not known:
         click.echo(f"no incidents in {spoken(directory)} so far", err=True)
         return
-    click.echo("\n".join(incident_table(known, output == "wide")))
+    name = read_run(directory).name
+    lines = incident_table(known, output == "wide", lambda text: as_typed(text, name, directory))
+    click.echo("\n".join(lines))
 
 
 def _data(incident: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import click
 
 from supervisor.cli.exit_codes import CommandError, ExitCode
 from supervisor.cli.rank_output import Follower, RankOutput, find_outputs, last_lines
-from supervisor.cli.run_lookup import find_run, spoken
+from supervisor.cli.run_lookup import as_typed, find_run, spoken
 from supervisor.cli.run_state import read_run
 from supervisor.local.rundir import RunDirectory
 from supervisor.wire.text import printable, printable_lines
@@ -97,7 +97,7 @@ def _print_incident(directory: RunDirectory, name: str, rank: int | None, tail: 
     if chosen is None:
         have = f"there are {', '.join(i.name for i in known)}" if known else "there are none"
         raise CommandError(f"no incident {printable(name, 40)} of {spoken(directory)}; {have}", ExitCode.NOT_FOUND)
-    click.echo(printable(sentence(chosen), 2000))
+    click.echo(printable(as_typed(sentence(chosen), read_run(directory).name, directory), 2000))
     ended = [e for e in read_exits(directory, chosen.attempt) if rank in (None, e.rank)]
     if not ended:
         click.echo("no rank of it was heard to end: what they said last is gone with their nodes")

@@ -89,7 +89,7 @@ class LiveScreen:
             self._live.start()
         for note in view.notes:
             if note.reason not in ROUTINE:
-                self._console.print(_note(note, view.now_ms), overflow="fold")
+                self._console.print(self._note(note, view.now_ms), overflow="fold")
         for incident in self._closings.new(view.incidents):
             line = (
                 Text().append(amounts.clock(view.now_ms), "dim").append(f"  {incident_words.closing(incident)}", "bold")
@@ -97,10 +97,10 @@ class LiveScreen:
             self._console.print(line, overflow="fold")
         self._live.update(picture(view, self._spec, self._directory, self._console.width), refresh=True)
 
-
-def _note(note: Note, now_ms: int) -> Text:
-    line = Text().append(amounts.clock(now_ms), "dim").append(f"  {note.reason.value}", "bold")
-    return line.append(f"  {printable(note.message, MAX_NOTE)}")
+    def _note(self, note: Note, now_ms: int) -> Text:
+        line = Text().append(amounts.clock(now_ms), "dim").append(f"  {note.reason.value}", "bold")
+        message = as_typed(note.message, self._spec.name, self._directory)
+        return line.append(f"  {printable(message, MAX_NOTE)}")
 
 
 def picture(view: View, spec: Spec, directory: RunDirectory, width: int) -> RenderableType:
@@ -158,7 +158,7 @@ def _facts(view: View, spec: Spec, directory: RunDirectory) -> list[tuple[str, T
         rows.append(("saved", Text(saved)))
     if view.incidents:
         last = view.incidents[-1]
-        text = Text(printable(incident_words.sentence(last), MAX_TEXT))
+        text = Text(printable(as_typed(incident_words.sentence(last), spec.name, directory), MAX_TEXT))
         text.append(f" ({last.outcome.value})", "dim")
         rows.append(("incident", text))
     if view.memory.hold is not None:

@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 from supervisor.cli import amounts
 from supervisor.cli.incident_words import Closings, closing
+from supervisor.cli.run_lookup import as_typed
 from supervisor.core.memory import Memory, Stage
+from supervisor.local.rundir import RunDirectory
 from supervisor.local.screen import View
 from supervisor.observe.progress import Progress
 from supervisor.wire.text import printable
@@ -21,7 +23,10 @@ log = logging.getLogger(__name__)
 
 
 class PlainScreen:
-    def __init__(self, write: Write | None = None) -> None:
+    """`name`: of the manifest, which the core uses in its sentences."""
+
+    def __init__(self, name: str, directory: RunDirectory, write: Write | None = None) -> None:
+        self._name, self._directory = name, directory
         self._write = write or _Stdout()
         self._told_ms = 0
         self._told_part = -1
@@ -32,18 +37,21 @@ class PlainScreen:
     def show(self, view: View) -> None:
         at = amounts.clock(view.now_ms)
         for note in view.notes:
-            self._write(printable(f"{at} {note.reason.value}: {note.message}", MAX_LINE))
+            self._say(at, f"{note.reason.value}: {note.message}")
         for incident in self._closings.new(view.incidents):
             self._write(f"{at} {closing(incident)}")
         doing = f"{view.memory.phase.value}: {view.memory.message}"
         if doing != self._doing and view.memory.message and not view.notes:
-            self._write(printable(f"{at} {doing}", MAX_LINE))
+            self._say(at, doing)
         self._doing = doing
         if self._due(view):
             self._write(f"{at} {progress_line(view.memory, view.progress)}")
 
     def close(self) -> None:
         return
+
+    def _say(self, at: str, text: str) -> None:
+        self._write(printable(f"{at} {as_typed(text, self._name, self._directory)}", MAX_LINE))
 
     def _due(self, view: View) -> bool:
         attempt, total = view.memory.attempt, view.memory.total_steps

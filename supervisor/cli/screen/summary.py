@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from supervisor.cli import amounts, incident_words
+from supervisor.cli.program import PROGRAM
 from supervisor.cli.run_lookup import as_typed, spoken
 from supervisor.cli.table import table
 from supervisor.core.incident import Incident
@@ -34,7 +35,7 @@ def summary(
     """
     blocks = [
         _headline(directory, name, memory, progress),
-        _incidents(incidents),
+        _incidents(directory, name, incidents),
         _where_the_time_went(memory),
         _training(memory, progress),
         _what_next(directory, memory, incidents),
@@ -61,12 +62,12 @@ def _headline(directory: RunDirectory, name: str, memory: Memory, progress: Prog
     head = f"{spoken(directory)} {state}: {steps}{of}, {elapsed}, attempts: {memory.newest_attempt}"
     if memory.hold is None:
         return [head]
-    reason = f"{memory.hold.reason.value}: {memory.hold.message}"
+    reason = as_typed(f"{memory.hold.reason.value}: {memory.hold.message}", name, directory)
     way_out = as_typed(memory.hold.way_out, name, directory)
     return [head, f"  why      {printable(reason, MAX_TEXT)}", f"  way out  {printable(way_out, MAX_TEXT)}"]
 
 
-def _incidents(incidents: Sequence[Incident]) -> list[str]:
+def _incidents(directory: RunDirectory, name: str, incidents: Sequence[Incident]) -> list[str]:
     if not incidents:
         return ["no incidents"]
     shown = incidents[-SHOWN_INCIDENTS:]
@@ -86,7 +87,8 @@ def _incidents(incidents: Sequence[Incident]) -> list[str]:
     lines = table(headers, rows, ("STEPS-LOST", "SECONDS-LOST"))
     earlier = len(incidents) - len(shown)
     more = [f"({earlier} earlier ones are not shown)"] if earlier else []
-    return [*lines, *more, *(f"  {printable(incident_words.sentence(i), MAX_TEXT)}" for i in shown)]
+    sentences = [as_typed(incident_words.sentence(incident), name, directory) for incident in shown]
+    return [*lines, *more, *(f"  {printable(sentence, MAX_TEXT)}" for sentence in sentences)]
 
 
 def _where_the_time_went(memory: Memory) -> list[str]:
@@ -123,11 +125,11 @@ def _what_next(directory: RunDirectory, memory: Memory, incidents: Sequence[Inci
     run = spoken(directory)
     tries = []
     if memory.phase in (Phase.SUSPENDED, Phase.HELD):
-        tries.append((f"marin-sup resume {run}", "continue it"))
+        tries.append((f"{PROGRAM} resume {run}", "continue it"))
     if incidents:
-        tries.append((f"marin-sup incidents {run} -o wide", "each second of each incident"))
-        tries.append((f"marin-sup logs {run} --incident {incidents[-1].name}", "the last words of the ranks"))
-    tries.append((f"marin-sup explain {run}", "the last decision, and why"))
-    tries.append((f"marin-sup status {run}", "everything else"))
+        tries.append((f"{PROGRAM} incidents {run} -o wide", "what each incident cost, by category"))
+        tries.append((f"{PROGRAM} logs {run} --incident {incidents[-1].name}", "the last words of the ranks"))
+    tries.append((f"{PROGRAM} explain {run}", "the last decision, and why"))
+    tries.append((f"{PROGRAM} status {run}", "everything else"))
     width = max(len(command) for command, _ in tries)
     return ["what to try next", *(f"  {command:<{width}}  {why}" for command, why in tries)]
