@@ -22,12 +22,23 @@ def close_attempt(p: Pass) -> Pass:
         case StopFor.DONE:
             p = _succeed(p, attempt)
         case StopFor.SUSPEND | None:
-            p = p.note(Reason.SUSPENDED, f"attempt {attempt.number} ended at step {attempt.completed}, as asked")
+            p = p.note(Reason.SUSPENDED, _ended_as_asked(p, attempt))
         case StopFor.FAULT:
             p, refusal = judge_fault(p, attempt)
             if refusal is not None:
                 p = hold(p, refusal)
     return p.remember(attempt=None, found=None, survey_number=p.memory.survey_number + 1)
+
+
+def _ended_as_asked(p: Pass, attempt: Attempt) -> str:
+    if not attempt.completed:
+        reached = f"; the run had reached step {p.memory.high_step}" if p.memory.high_step else ""
+        return f"attempt {attempt.number} ended, as asked, before it completed a step{reached}"
+    saved = p.memory.checkpoints[-1].checkpoint.step if p.memory.checkpoints else 0
+    if attempt.completed <= saved:
+        return f"attempt {attempt.number} ended at step {attempt.completed}, as asked"
+    last = f"step {saved} was the last one saved" if saved else "nothing was saved before"
+    return f"attempt {attempt.number} was stopped at step {attempt.completed} without saving; {last}"
 
 
 def _succeed(p: Pass, attempt: Attempt) -> Pass:

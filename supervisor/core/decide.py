@@ -41,11 +41,19 @@ def first_memory(now: int) -> Memory:
 
 def name_phase(p: Pass) -> Pass:
     phase = _phase(p)
-    if phase is Phase.SUSPENDED and p.memory.phase is not Phase.SUSPENDED:
-        p = p.say(Reason.SUSPENDED, f"suspended at step {p.memory.high_step}; marin-sup resume {p.spec.name} goes on")
+    if phase is Phase.SUSPENDED:
+        p = p.say(Reason.SUSPENDED, _suspended(p))
     if phase is Phase.RUNNING and p.memory.reason is Reason.ATTEMPT_STARTED and p.memory.attempt is not None:
         p = p.say(Reason.STEPPING, f"attempt {p.memory.attempt.number} trains on {p.memory.attempt.placement.layout}")
     return p.remember(phase=phase)
+
+
+def _suspended(p: Pass) -> str:
+    """Said anew in each pass: a survey may find another checkpoint than the last one that was told of."""
+    newest = p.memory.checkpoints[-1].checkpoint.step if p.memory.checkpoints else 0
+    where = f"from step {newest}" if newest else "from the beginning"
+    beyond = f" (step {p.memory.high_step} was reached)" if p.memory.high_step > newest else ""
+    return f"suspended; goes on {where}{beyond} with: marin-sup resume {p.spec.name}"
 
 
 def _phase(p: Pass) -> Phase:

@@ -16,6 +16,7 @@ from supervisor.core.watching import ranks_of
 
 KILL_MS = 30_000  # how long after its grace a rank may take to be gone
 SAVE_BEFORE_STOP_MS = 600_000  # how long a trainer that was asked to save and stop may take before it gets TERM
+SAVE_UNGREETED_MS = 30_000  # the same, on top of the grace, for one that never said hello and may not heed the request
 
 
 def judge_gang(p: Pass) -> Pass:
@@ -52,7 +53,7 @@ def wake_for_deadline(p: Pass) -> Pass:
         case Stage.LAUNCHING:
             return p.wake(attempt.stage_since_ms + p.spec.startup_deadline_ms)
         case Stage.SAVING:
-            return p.wake(attempt.stage_since_ms + SAVE_BEFORE_STOP_MS)
+            return p.wake(_save_deadline(p, attempt))
         case Stage.STOPPING:
             return p.wake(_stop_deadline(p, attempt))
         case Stage.STEPPING:
@@ -201,10 +202,15 @@ def _judge_saving(p: Pass, attempt: Attempt, exits: tuple[RankExit, ...]) -> Pas
     """Asked to save and stop. Whatever ends it now, the run ends suspended."""
     all_left = len(exits) == attempt.placement.layout.world_size
     by_itself = all(e.exit.code in (0, 75) for e in exits)  # others may still write the save that all of them wait for
-    late = p.now >= attempt.stage_since_ms + SAVE_BEFORE_STOP_MS
+    late = p.now >= _save_deadline(p, attempt)
     if all_left or not by_itself or attempt.lost or attempt.restarted or late:
         return _stop(p, attempt, StopFor.SUSPEND, "asked to stop")
     return p
+
+
+def _save_deadline(p: Pass, attempt: Attempt) -> int:
+    patience = SAVE_BEFORE_STOP_MS if attempt.spoke else SAVE_UNGREETED_MS + p.spec.stop_grace_ms
+    return attempt.stage_since_ms + patience
 
 
 def _stop(p: Pass, attempt: Attempt, why: StopFor, message: str) -> Pass:

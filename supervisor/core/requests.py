@@ -41,16 +41,21 @@ def settle_saves(p: Pass) -> Pass:
 
 
 def heed_suspension(p: Pass) -> Pass:
-    """Save and stop what trains; where nothing can be saved yet, just stop."""
+    """Save and stop what trains; where nothing can be saved yet, just stop.
+
+    A trainer that reports its steps knows the contract and may heed the control file, whether it said hello or not.
+    """
     attempt = p.memory.attempt
     if attempt is None or not suspension_wanted(p):
         return p
-    if attempt.stage is Stage.STEPPING and attempt.spoke:
+    if attempt.stage is Stage.STEPPING:
         p = p.with_attempt(attempt, stage=Stage.SAVING, stage_since_ms=p.now)
         return p.say(Reason.STOPPING, f"attempt {attempt.number} saves and stops, as asked")
     if attempt.stage in (Stage.STEPPING, Stage.LAUNCHING):
         p = p.with_attempt(attempt, stage=Stage.STOPPING, stage_since_ms=p.now, stop_for=StopFor.SUSPEND)
-        return p.say(Reason.STOPPING, f"attempt {attempt.number} is stopped, as asked; it had nothing to save")
+        return p.say(
+            Reason.STOPPING, f"attempt {attempt.number} is stopped, as asked; it had completed no step to save"
+        )
     return p
 
 

@@ -77,7 +77,7 @@ class SimAttempt:
             return self._finish()
         for rank in self.ranks:
             rank.completed = step
-        stopping = any(gang.intent.stop for _, gang in self.parts)
+        stopping = world.heeds_stop and any(gang.intent.stop for _, gang in self.parts)
         asked = max(gang.intent.save for _, gang in self.parts)
         if step % world.every == 0 or step == world.total or stopping or asked > self.parts[0][1].saves_done:
             self._commit(step)

@@ -360,6 +360,40 @@ REQUESTS = (
         holds=(("nothing was lost", lambda w: w.memory.ledger.run.replay == 0 and _parent(w).step >= 12),),
     ),
     Story(
+        "a trainer that says no hello but completes steps is asked to save, too",
+        given={"says_hello": False},
+        when=(at(12).request(Ask.STOP),),
+        requests=(DONE,),
+        ends=Phase.SUSPENDED,
+        holds=(
+            ("it saved", lambda w: w.kept()[-1].step > 12),
+            ("the note says where it ended", lambda w: w.noted("attempt 1 ended at step 14, as asked")),
+            ("it says where it goes on", lambda w: w.memory.message.startswith("suspended; goes on from step 14 with")),
+        ),
+    ),
+    Story(
+        "a trainer that neither says hello nor heeds the request is stopped soon, and what it loses is said",
+        given={"says_hello": False, "heeds_stop": False, "total": 1000, "every": 50},
+        when=(at(12).request(Ask.STOP),),
+        requests=(DONE,),
+        ends=Phase.SUSPENDED,
+        holds=(
+            ("30 s and the grace passed", lambda w: 50 < w.memory.high_step < 60),
+            ("it says what was lost", lambda w: w.noted("without saving; step 50 was the last one saved")),
+            ("it says where it goes on", lambda w: "goes on from step 50 (step 5" in w.memory.message),
+        ),
+    ),
+    Story(
+        "a run that is stopped before its first step has reached nothing and begins from the beginning",
+        when=(starting(1).request(Ask.STOP),),
+        requests=(DONE,),
+        ends=Phase.SUSPENDED,
+        holds=(
+            ("the note says so", lambda w: w.noted("attempt 1 ended, as asked, before it completed a step")),
+            ("it says where it goes on", lambda w: "suspended; goes on from the beginning with" in w.memory.message),
+        ),
+    ),
+    Story(
         "spec.suspend saves and suspends, and setting it back goes on",
         when=(at(12).change(suspend=True), suspended().change(suspend=False)),
         attempts=2,

@@ -51,6 +51,8 @@ class World:
     exits_zero_at: int | None = None
     hangs_at_start: bool = False
     stop_code: int = 75
+    says_hello: bool = True
+    heeds_stop: bool = True
     never_leaves: int | None = None  # a rank that hangs at its exit
     fence_needs_sync: bool = False  # a worker that is cut off cannot be ended, either
     checks: dict[Layout, str] | None = field(default_factory=dict)  # refused layouts, with why
@@ -102,11 +104,15 @@ class World:
                 self.commits += worker.unsaid_commits
                 worker.unsaid_commits = []
         attempt = self.memory.attempt
-        spoken = attempt is not None and any(
-            rank.phase == "train"
-            for w in self._shown.values()
-            if (gang := w.gang(attempt.number))
-            for rank in gang.ranks
+        spoken = (
+            attempt is not None
+            and self.says_hello
+            and any(
+                rank.phase == "train"
+                for w in self._shown.values()
+                if (gang := w.gang(attempt.number))
+                for rank in gang.ranks
+            )
         )
         return Observation(
             nodes=tuple(self.nodes.values()),
@@ -263,6 +269,9 @@ class World:
 
     def said(self, reason: Reason) -> bool:
         return any(note.reason is reason for note in self.notes)
+
+    def noted(self, words: str) -> bool:
+        return any(words in note.message for note in self.notes)
 
     def story(self) -> str:
         """What happened, for the message of a failed test."""
