@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from supervisor.local.fleet import Fleet
 from supervisor.local.host import LocalHost
 from supervisor.local.rundir import RunDirectory, write_json
 from supervisor.wire.json_file import read_json
@@ -26,6 +27,7 @@ VERBS: dict[str, str] = {
     "revive-rack": "a dead rack comes back (RACK)",
 }
 LOOK_EVERY = 0.05  # seconds
+SHOWN_TARGETS = 32
 MAX_ORDER_BYTES = 64 << 10
 log = logging.getLogger(__name__)
 
@@ -59,6 +61,19 @@ def parse_chaos(text: str) -> ChaosOrder:
     if not re.fullmatch(pattern, target):
         raise BadChaos(f"found the target {target!r}, allowed after {verb} is a {kind}, such as {example}")
     return ChaosOrder(verb, target, int(step) if step is not None else None)
+
+
+def check_target(order: ChaosOrder, fleet: Fleet, ranks: int) -> None:
+    """A node or rack that the fleet lacks, or a rank that none of `ranks` is, is a typo. Raises `BadChaos`."""
+    nodes = fleet.nodes()
+    known = {
+        "node": [node.name for node in nodes],
+        "rack": list(dict.fromkeys(node.rack for node in nodes)),
+        "rank": [str(rank) for rank in range(ranks)],
+    }[order.verb.rsplit("-", 1)[1]]
+    if known and order.target not in known:
+        have = ", ".join(known) if len(known) <= SHOWN_TARGETS else f"{known[0]} to {known[-1]}"
+        raise BadChaos(f"found the target {order.target}, there are: {have}")
 
 
 def send(directory: RunDirectory, order: ChaosOrder, name: str | None = None) -> Path:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 
-from supervisor.api.convert import core_requests
+from supervisor.api.convert import core_requests, core_spec
 from supervisor.api.digest import digest
 from supervisor.api.dump import to_json
 from supervisor.core.decide import first_memory
@@ -90,6 +90,8 @@ def supervise(options: RunOptions, screen: Screen, hold_screen: bool) -> Memory:
     """
     orders = [chaos.parse_chaos(text) for text in options.chaos]
     fleet = fleet_of(options)
+    for order in orders:
+        chaos.check_target(order, fleet, core_spec(options.manifest).layout.world_size)
     directory = options.directory
     directory.create()
     with claim(directory), _log_file(directory):

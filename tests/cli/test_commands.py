@@ -166,6 +166,9 @@ def test_a_bad_manifest_gets_one_line_per_mistake(call: Call, tmp_path: Path) ->
         (("run", "good.yaml", "--fleet", "1x1"), "too small"),
         (("run", "good.yaml", "--chaos", "explode r0n1"), "found the verb 'explode'"),
         (("run", "good.yaml", "--data", "nowhere"), "nowhere"),
+        (("run", "good.yaml", "--chaos", "kill-node r7n1"), "found the target r7n1, there are: r0n0, r0n1, r0n2, r1n0"),
+        (("run", "good.yaml", "--chaos", "kill-rack r2 @step 5"), "found the target r2, there are: r0, r1"),
+        (("run", "good.yaml", "--chaos", "fail-rank 4"), "found the target 4, there are: 0, 1, 2, 3"),
         (("run",), "Missing argument 'FILE'"),
         (("unknown",), "No such command 'unknown'"),
         (("status", "-o", "xml"), "'xml' is not one of"),
@@ -207,6 +210,22 @@ def test_what_needs_somebody_to_answer_exits_3_when_nobody_does(
     said = call(*arguments)
     assert (said.code, said.out) == (ExitCode.NOT_FOUND, "")
     assert sentence in said.err
+
+
+@pytest.mark.parametrize(
+    ("order", "sentence"),
+    [
+        (("revive-node", "r0n0"), "r0n0 is not dead; nothing to do"),
+        (("revive-rack", "r1"), "no node of r1 is dead; nothing to do"),
+        (("revive-rack", "r0"), "ordered: revive-rack r0, for when the run is taken up: marin-sup resume hero"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_only_the_dead_are_revived(order: tuple[str, ...], sentence: str, runs: Path, call: Call) -> None:
+    directory = told_runs.write_run(runs, told_runs.memory())  # r0n1 is dead
+    said = call("chaos", "hero", *order)
+    assert (said.code, said.out) == (ExitCode.OK, f"{sentence}\n")
+    assert len(list(directory.chaos.glob("*.json"))) == sentence.startswith("ordered")
 
 
 def test_a_run_in_use_by_a_living_supervisor_is_refused(runs: Path, call: Call, tmp_path: Path) -> None:

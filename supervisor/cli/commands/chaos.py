@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from supervisor.local.rundir import RunDirectory
 
 CARRIED_OUT_WITHIN = 15.0  # seconds
-SHOWN = 32
 
 
 @click.command()
@@ -42,6 +41,9 @@ def chaos(run: str, order: tuple[str, ...]) -> int | None:
         raise CommandError(str(error), ExitCode.USAGE) from None
     directory = find_run(run)
     _check_target(directory, parsed)
+    if nothing := _nobody_to_revive(directory, parsed):
+        click.echo(nothing)
+        return None
     takes_up = directory.supervisor_pid() is None and read_run(directory).phase != "Succeeded"
     if parsed.verb.startswith("revive-") and takes_up:
         send(directory, parsed)
@@ -64,22 +66,25 @@ def chaos(run: str, order: tuple[str, ...]) -> int | None:
 
 
 def _check_target(directory: RunDirectory, order: ChaosOrder) -> None:
-    """A node, rack or rank that the run does not have is a typo."""
-    known = _ranks(directory) if order.verb.endswith("-rank") else _places(directory, order.verb)
-    if known and order.target not in known:
-        have = ", ".join(known) if len(known) <= SHOWN else f"{known[0]} to {known[-1]}"
-        raise CommandError(f"found the target {order.target}, there are: {have}", ExitCode.USAGE)
+    """Raises `CommandError` for what the run does not have, as far as that is known."""
+    from supervisor.local.chaos import BadChaos, check_target
+    from supervisor.local.fleet import Fleet, load_fleet
+
+    layout = read_run(directory).section("layout")
+    racks, nodes, ranks = (integer(layout, key) or 0 for key in ("racks", "nodesPerRack", "ranksPerNode"))
+    try:
+        check_target(order, load_fleet(directory.fleet) or Fleet(0, 0), racks * nodes * ranks)
+    except BadChaos as error:
+        raise CommandError(str(error), ExitCode.USAGE) from None
 
 
-def _places(directory: RunDirectory, verb: str) -> list[str]:
+def _nobody_to_revive(directory: RunDirectory, order: ChaosOrder) -> str:
+    """Why there is nothing to do for an order to revive, in a sentence; empty where there is."""
     from supervisor.local.fleet import load_fleet
 
     fleet = load_fleet(directory.fleet)
-    nodes = fleet.nodes() if fleet else ()
-    return list(dict.fromkeys(node.name if verb.endswith("-node") else node.rack for node in nodes))
-
-
-def _ranks(directory: RunDirectory) -> list[str]:
-    layout = read_run(directory).section("layout")
-    racks, nodes, ranks = (integer(layout, key) or 0 for key in ("racks", "nodesPerRack", "ranksPerNode"))
-    return [str(rank) for rank in range(racks * nodes * ranks)]
+    if fleet is None or not order.verb.startswith("revive-") or order.at_step is not None:
+        return ""
+    if order.verb == "revive-node":
+        return "" if order.target in fleet.dead else f"{order.target} is not dead; nothing to do"
+    return "" if fleet.dead & set(fleet.in_rack(order.target)) else f"no node of {order.target} is dead; nothing to do"
