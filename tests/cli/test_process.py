@@ -10,11 +10,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from supervisor.cli.exit_codes import ExitCode
+from supervisor.core.memory import Hold
+from supervisor.core.reasons import Reason
 from tests.cli import told_runs
 
 COMMAND = [sys.executable, "-m", "supervisor"]
@@ -91,6 +94,25 @@ def test_watching_in_a_pipe_prints_one_line_per_change_and_ends_with_the_run(run
         assert "Succeeded" in watch.line()
         assert watch.end() == (ExitCode.OK, "", "")
     assert "\x1b" not in header + first
+
+
+@pytest.mark.parametrize("output", ["wide", "json", "name"])
+def test_time_that_goes_by_is_no_news_to_a_pipe(output: str, runs: Path, tmp_path: Path) -> None:
+    def held(wait_ms: int) -> None:
+        spent = replace(told_runs.SPENT, held=wait_ms)
+        ledger = replace(told_runs.held().ledger, run=spent)
+        message = f"nobody answers since {wait_ms} ms"
+        hold = Hold(Reason.NO_PROGRESS, message, "marin-sup resume hero", told_runs.NOW)
+        memory = told_runs.held(ledger=ledger, hold=hold)
+        told_runs.write_run(runs, memory, updated_ms=told_runs.NOW + wait_ms)
+
+    held(1_000)
+    with started(tmp_path, "status", "--watch", "--interval", "0.1", "-o", output) as watch:
+        assert output != "wide" or watch.line().startswith("NAME")
+        assert "hero" in watch.line()
+        held(700_000)
+        told_runs.write_run(runs, told_runs.succeeded(), name="next")
+        assert "next" in watch.line(), "the held run is not told again"
 
 
 def test_an_interrupted_watch_exits_130_without_a_traceback(runs: Path, tmp_path: Path) -> None:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import click
 
 from supervisor.cli import formats
 from supervisor.cli.exit_codes import CommandError, ExitCode
-from supervisor.cli.run_lookup import all_runs, find_run, runs_root
+from supervisor.cli.run_lookup import all_runs, find_run, runs_root, spoken
 from supervisor.cli.run_state import RunState, read_run
 from supervisor.cli.status_page import status_page
-from supervisor.cli.status_table import STEADY, fitted_table, row, status_table
+from supervisor.cli.status_table import HEADERS, STEADY, fitted_table, row, status_table
 from supervisor.cli.table import paint_phases
 
 CLEAR = "\x1b[H\x1b[2J\x1b[3J"  # cursor home, screen and scroll-back cleared
+TIMES = ("AGE", "GOODPUT")  # columns that change while nothing happens
+DURATION = re.compile(r"[0-9.]+ (ms|s)\b|[0-9dhms]+ old")  # in sentences
 Look = Callable[[], list[RunState]]
 
 
@@ -56,7 +60,7 @@ def _print(states: list[RunState], output: str, single: bool) -> None:
     match output:
         case "name":
             for state in states:
-                click.echo(f"trainingrun/{state.directory.root.name}")
+                click.echo(spoken(state.directory))
         case "json" | "yaml":
             objects = [_whole(state) for state in states if single or state.run]
             data = objects[0] if single else formats.as_list(objects)
@@ -80,7 +84,7 @@ def _width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def _whole(state: RunState) -> dict[str, object]:
+def _whole(state: RunState) -> dict[str, Any]:
     """The TrainingRun as its supervisor wrote it, with what we see of that supervisor now."""
     if not state.run:
         raise CommandError(f"{state.directory.root}: {state.damage}", ExitCode.NOT_FOUND)
@@ -119,9 +123,19 @@ def _follow(look: Look, output: str, single: bool, interval: float) -> None:
 def _line(state: RunState, output: str) -> tuple[str, str]:
     """What to print, and what of it counts as news."""
     if output in ("json", "yaml"):
-        data = json.dumps(_whole(state), ensure_ascii=True)
-        return data, data
+        whole = _whole(state)
+        return json.dumps(whole, ensure_ascii=True), DURATION.sub("", json.dumps(_without_time(whole)))
     if output == "name":
-        return f"trainingrun/{state.directory.root.name}", state.directory.root.name
+        return spoken(state.directory), state.directory.root.name
     cells = row(state, wide=True)
-    return status_table([state], wide=True, least=STEADY)[1], "\0".join((*cells[:10], cells[11]))
+    news = [cell for header, cell in zip((*HEADERS, "REASON"), cells, strict=True) if header not in TIMES]
+    return status_table([state], wide=True, least=STEADY)[1], DURATION.sub("", "\0".join(news))
+
+
+def _without_time(whole: dict[str, Any]) -> dict[str, Any]:
+    """The object without what changes while nothing happens."""
+    left_out = ("ledger", "goodput", "updatedAt", "conditions")
+    status = {key: value for key, value in whole["status"].items() if key not in left_out}
+    conditions = whole["status"].get("conditions") or ()
+    marks = [[c.get("type"), c.get("status"), c.get("reason")] for c in conditions if isinstance(c, dict)]
+    return {**whole, "status": {**status, "conditions": marks}}
