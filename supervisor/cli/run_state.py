@@ -8,25 +8,31 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from supervisor.cli.left_workers import living_workers
 from supervisor.local.rundir import RunDirectory
 
 MAX_BYTES = 8 << 20
 ENDED = ("Succeeded", "Failed")
+ACTIVE = ("Pending", "Starting", "Running", "Recovering")
 Data = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """`run`: the TrainingRun of status.json, {} where there is none. `damage`: why it cannot be read."""
+    """`run`: the TrainingRun of status.json, {} where there is none. `damage`: why it cannot be read.
+
+    `left`: the nodes whose worker lives on without a supervisor.
+    """
 
     directory: RunDirectory
     run: Data
     supervisor: int | None
     damage: str = ""
+    left: tuple[str, ...] = ()
 
     @property
     def status(self) -> Data:
@@ -43,6 +49,16 @@ class RunState:
     @property
     def phase(self) -> str:
         return self.text("phase") or "Unknown"
+
+    @property
+    def unwatched(self) -> bool:
+        """Its supervisor is gone, and the phase that it wrote last needs one."""
+        return self.supervisor is None and self.phase in ACTIVE
+
+    @property
+    def stopped(self) -> bool:
+        """Unwatched, and nothing of it lives on: it does not train, whatever was written last."""
+        return self.unwatched and not self.left
 
     @property
     def ended(self) -> bool:
@@ -89,7 +105,8 @@ def read_run(directory: RunDirectory) -> RunState:
         return RunState(directory, {}, pid, "its status.json is damaged")
     if not isinstance(data, dict) or not isinstance(data.get("status"), dict):
         return RunState(directory, {}, pid, "its status.json is damaged")
-    return RunState(directory, data, pid)
+    state = RunState(directory, data, pid)
+    return replace(state, left=tuple(living_workers(directory))) if state.unwatched else state
 
 
 def number(data: Data, key: str) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from supervisor.cli import amounts
+from supervisor.cli.program import PROGRAM
 from supervisor.cli.run_lookup import as_typed, spoken
 from supervisor.cli.run_state import ENDED, Data, RunState, age_seconds, integer, text
 from supervisor.cli.status_table import phase_word, step_of_steps, unwatched
@@ -21,7 +22,7 @@ def status_page(state: RunState, width: int | None = None) -> list[str]:
     pairs = [
         ("Run", spoken(state.directory)),
         ("Directory", str(state.directory.root)),
-        ("Phase", painted(phase_word(state), PHASE_COLOURS.get(state.phase), bold=True)),
+        ("Phase", painted(phase_word(state), PHASE_COLOURS.get(phase_word(state)), bold=True)),
         ("Reason", _reason(state)),
         ("Supervisor", _supervisor(state)),
         ("Step", _step(state)),
@@ -50,7 +51,8 @@ def _reason(state: RunState) -> str:
     if state.damage:
         return state.damage
     reason, message = state.text("reason"), as_typed(state.text("message"), state.name, state.directory)
-    return printable(f"{reason}: {message}" if message else reason, MAX_TEXT)
+    before = "every process of it has ended; what was said last is " if state.stopped else ""
+    return printable(f"{before}{reason}: {message}" if message else f"{before}{reason}", MAX_TEXT)
 
 
 def _supervisor(state: RunState) -> str:
@@ -58,7 +60,7 @@ def _supervisor(state: RunState) -> str:
         return f"alive, process {state.supervisor}"
     if state.phase in ENDED:
         return "none is needed any more"
-    return f"{unwatched(state) or 'none is alive'}; to continue: marin-sup resume {spoken(state.directory)}"
+    return f"{unwatched(state) or 'none is alive'}; to continue: {PROGRAM} resume {spoken(state.directory)}"
 
 
 def _step(state: RunState) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from supervisor.cli import amounts
+from supervisor.cli.run_lookup import as_typed
 from supervisor.cli.run_state import RunState, integer
 from supervisor.cli.table import table
 
@@ -11,6 +12,7 @@ RIGHT = ("LOSS", "TOK/S", "MFU", "GOODPUT", "ATTEMPT", "RACKS", "INCIDENTS")
 DISPENSABLE = ("AGE", "ATTEMPT", "TOK/S", "GOODPUT", "MFU")
 STEADY = (12, 10, 11, 6, 6, 4, 7, 7, 5, 9, 5)  # widths for lines that are printed one at a time
 REASON_CHARACTERS = 200
+STOPPED = "Stopped"  # no phase of the core, which is not there to say it
 
 
 def status_table(states: list[RunState], wide: bool, least: tuple[int, ...] = ()) -> list[str]:
@@ -49,10 +51,10 @@ def row(state: RunState, wide: bool) -> tuple[str, ...]:
 
 
 def phase_word(state: RunState) -> str:
-    """The phase; one that needs a supervisor which is not there is said to be left alone."""
-    if state.supervisor is None and state.phase in ("Pending", "Starting", "Running", "Recovering"):
-        return f"{state.phase}(unwatched)"
-    return state.phase
+    """The phase; one that needs a supervisor which is not there is said to be left alone, or to have stopped."""
+    if state.stopped:
+        return STOPPED
+    return f"{state.phase}(unwatched)" if state.unwatched else state.phase
 
 
 def step_of_steps(state: RunState) -> str:
@@ -64,8 +66,10 @@ def step_of_steps(state: RunState) -> str:
 
 def unwatched(state: RunState) -> str | None:
     """In a sentence that nobody supervises a run that is not over; None where all is well."""
-    if phase_word(state) == state.phase:
+    if not state.unwatched:
         return None
+    if state.stopped:
+        return f"no supervisor and no worker is alive; it was {state.phase}"
     age = state.age_seconds("updatedAt")
     seen = f"; what is shown is {amounts.span(age)} old" if age is not None else ""
     return f"no supervisor is alive{seen}"
@@ -85,7 +89,8 @@ def _age(state: RunState) -> str:
 
 def _reason(state: RunState) -> str:
     """Last in its line, so that its length moves nothing."""
-    said = state.damage or f"{state.text('reason')}: {state.text('message')}"
+    message = as_typed(state.text("message"), state.name, state.directory)
+    said = state.damage or f"{state.text('reason')}: {message}"
     alone = unwatched(state)
     return f"{said}; {alone}"[:REASON_CHARACTERS] if alone else said[:REASON_CHARACTERS]
 

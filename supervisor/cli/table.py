@@ -19,6 +19,7 @@ PHASE_COLOURS = {
     "Starting": "cyan",
     "Recovering": "yellow",
     "Suspended": "yellow",
+    "Stopped": "yellow",
     "Held": "red",
     "Failed": "red",
 }

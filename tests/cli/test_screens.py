@@ -229,6 +229,23 @@ def test_a_supervisor_that_lives_is_told(told: RunDirectory, call: Call, monkeyp
     assert "unwatched" not in rows.split("hero", 1)[1].splitlines()[0]
 
 
+def test_a_run_whose_workers_live_on_trains_unwatched(
+    told: RunDirectory, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("supervisor.cli.run_state.living_workers", lambda directory: ["r0n0"])
+    page = call("status", "hero").out
+    assert re.search(r"^Phase: +Running\(unwatched\)$", page, re.MULTILINE)
+    assert "no supervisor is alive; what is shown is 2s old; to continue: marin-sup resume hero" in page
+
+
+def test_a_run_that_was_killed_says_where_it_goes_on(runs: Path) -> None:
+    lines = summary(RunDirectory(runs / "hero"), "hero", told_runs.memory(), told_runs.progress(), [])
+    assert lines[0] == (
+        "hero was stopped by a second interrupt at step 83 of 160; the newest checkpoint is step 80; "
+        "marin-sup resume hero goes on from there"
+    )
+
+
 def test_the_newest_telling_decision_is_explained_not_a_routine_one(
     runs: Path, call: Call, routine: Callable[[], told_runs.Decided]
 ) -> None:

@@ -19,6 +19,7 @@ from supervisor.wire.text import printable
 BAR = 30  # characters
 MAX_TEXT = 2000
 SHOWN_INCIDENTS = 20
+INTERRUPTED = (Phase.PENDING, Phase.STARTING, Phase.RUNNING, Phase.RECOVERING)
 
 
 def summary(
@@ -57,6 +58,8 @@ def _headline(directory: RunDirectory, name: str, memory: Memory, progress: Prog
     steps = f"step {max(memory.high_step, memory.attempt.completed if memory.attempt else 0)}"
     total = memory.total_steps or progress.total_steps
     of = f" of {total}" if total else ""
+    if memory.phase in INTERRUPTED:
+        return [_interrupted(directory, memory, f"{steps}{of}")]
     words = {Phase.SUCCEEDED: "succeeded", Phase.SUSPENDED: "is suspended", Phase.HELD: "is held"}
     state = words.get(memory.phase, f"is {memory.phase.value}")
     head = f"{spoken(directory)} {state}: {steps}{of}, {elapsed}, attempts: {memory.newest_attempt}"
@@ -65,6 +68,13 @@ def _headline(directory: RunDirectory, name: str, memory: Memory, progress: Prog
     reason = as_typed(f"{memory.hold.reason.value}: {memory.hold.message}", name, directory)
     way_out = as_typed(memory.hold.way_out, name, directory)
     return [head, f"  why      {printable(reason, MAX_TEXT)}", f"  way out  {printable(way_out, MAX_TEXT)}"]
+
+
+def _interrupted(directory: RunDirectory, memory: Memory, where: str) -> str:
+    newest = memory.checkpoints[-1].checkpoint if memory.checkpoints else None
+    saved = f"the newest checkpoint is step {newest.step}" if newest else "no checkpoint was saved"
+    run = spoken(directory)
+    return f"{run} was stopped by a second interrupt at {where}; {saved}; {PROGRAM} resume {run} goes on from there"
 
 
 def _incidents(directory: RunDirectory, name: str, incidents: Sequence[Incident]) -> list[str]:
@@ -124,7 +134,7 @@ def _training(memory: Memory, progress: Progress) -> list[str]:
 def _what_next(directory: RunDirectory, memory: Memory, incidents: Sequence[Incident]) -> list[str]:
     run = spoken(directory)
     tries = []
-    if memory.phase in (Phase.SUSPENDED, Phase.HELD):
+    if memory.phase in (Phase.SUSPENDED, Phase.HELD, *INTERRUPTED):
         tries.append((f"{PROGRAM} resume {run}", "continue it"))
     if incidents:
         tries.append((f"{PROGRAM} incidents {run} -o wide", "what each incident cost, by category"))
