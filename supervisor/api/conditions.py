@@ -47,7 +47,11 @@ def _accepted(memory: Memory) -> Condition:
         CheckState.FITS: ("True", Reason.LAYOUTS_FIT, "the trainer accepts every layout from minRacks to racks"),
         CheckState.NOT_CHECKED: ("True", Reason.LAYOUTS_NOT_CHECKED, "the trainer was not asked, or does not know"),
         CheckState.WANTED: ("Unknown", Reason.CHECKING_LAYOUTS, "the trainer has not been asked yet"),
-        CheckState.REFUSED: ("False", Reason.LAYOUT_REFUSED, memory.hold.message if memory.hold else ""),
+        CheckState.REFUSED: (
+            "False",
+            memory.hold.reason if memory.hold else Reason.LAYOUT_REFUSED,
+            memory.hold.message if memory.hold else "",
+        ),
     }
     return _condition("Accepted", answers[memory.check][0], answers[memory.check][1].value, answers[memory.check][2])
 

@@ -26,10 +26,13 @@ class Refusal:
 
 
 # What a restart cannot heal, with what a person has to mend first.
+MEND_THE_MANIFEST = (
+    "mend the manifest and run it again: marin-sup run FILE (or, if the mistake was elsewhere: marin-sup resume {run})"
+)
 NEVER_JUST_RESTARTED: dict[Reason, str] = {
-    Reason.CONFIGURATION_ERROR: "mend the configuration, then: marin-sup resume {run}",
-    Reason.CHECKPOINT_FOREIGN: "point checkpoint.directory elsewhere or restore the model's configuration, then: "
-    "marin-sup resume {run}",
+    Reason.CONFIGURATION_ERROR: MEND_THE_MANIFEST,
+    Reason.CHECKPOINT_FOREIGN: "point checkpoint.directory elsewhere or restore the model's configuration: "
+    + MEND_THE_MANIFEST,
     Reason.DATA_ERROR: "mend the data, then: marin-sup resume {run}",
     Reason.NON_FINITE_LOSS: "find the cause first (marin-sup logs {run}), then go back to an earlier step: "
     "marin-sup resume {run} --from-step N",

@@ -102,11 +102,15 @@ class LayoutAnswer:
 
 @dataclass(frozen=True, slots=True)
 class LayoutCheck:
-    """The trainer's own word on each layout. `answers` is empty where it does not know the question."""
+    """The trainer's own word on each layout. `answers` is empty where it does not know the question.
+
+    `error`: what the trainer, or the worker, said where there was no whole answer; `exit_code`: how the trainer ended.
+    """
 
     id: str
     answers: tuple[LayoutAnswer, ...] = ()
     error: str = ""
+    exit_code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,14 @@ from dataclasses import replace
 
 from supervisor.core.closing import hold
 from supervisor.core.decision import Pass
-from supervisor.core.ladder import Refusal, add_damaged
+from supervisor.core.ladder import MEND_THE_MANIFEST, NEVER_JUST_RESTARTED, Refusal, add_damaged
 from supervisor.core.lineage import Candidate, candidates, damaged_on_lineage, rebuild
 from supervisor.core.memory import CheckState
 from supervisor.core.observation import Checkpoint, LayoutCheck, StepState, Survey, TaskDone, TaskResult
 from supervisor.core.reasons import Reason
+
+EXIT_DATA = 65  # sysexits(3), as the trainer contract has it
+LAST_LINES = 4  # of what the trainer said before it ended
 
 
 def survey_id(p: Pass) -> str:
@@ -115,14 +118,11 @@ def _remember_found(p: Pass, found: tuple[Candidate, ...]) -> Pass:
 
 
 def _read_check(p: Pass, check: LayoutCheck) -> Pass:
-    refused = _refused_layouts(p, check)
-    if refused:
-        message = "the trainer refuses: " + "; ".join(refused)[:2000]
+    if refusal := _failed_check(p, check) or _refused_layouts(p, check):
         p = p.remember(check=CheckState.REFUSED, check_number=p.memory.check_number + 1)
         if p.memory.attempt is not None:  # what trains goes on; before the next attempt it is asked again
-            return p.note(Reason.LAYOUT_REFUSED, message)
-        way_out = f"change the layout, minRacks or the model, then: marin-sup resume {p.spec.name}"
-        return hold(p, Refusal(Reason.LAYOUT_REFUSED, message, way_out))
+            return p.note(refusal.reason, refusal.message)
+        return hold(p, refusal)
     if not check.answers:
         p = p.note(Reason.LAYOUTS_NOT_CHECKED, "the trainer does not answer layout checks; accepted as it is")
         return p.remember(check=CheckState.NOT_CHECKED)
@@ -130,10 +130,20 @@ def _read_check(p: Pass, check: LayoutCheck) -> Pass:
     return p.remember(check=CheckState.FITS)
 
 
-def _refused_layouts(p: Pass, check: LayoutCheck) -> list[str]:
-    """A line for each allowed layout that the trainer refuses or passes over; only no answer at all is no refusal."""
-    if check.error or not check.answers:
-        return [check.error] if check.error else []
+def _failed_check(p: Pass, check: LayoutCheck) -> Refusal | None:
+    """The trainer, or the worker for it, said nothing of any layout but that it cannot run."""
+    if not check.error:
+        return None
+    said = " ".join([line.strip() for line in check.error.splitlines() if line.strip()][-LAST_LINES:])[:500]
+    reason = Reason.DATA_ERROR if check.exit_code == EXIT_DATA else Reason.CONFIGURATION_ERROR
+    way_out = NEVER_JUST_RESTARTED[reason].format(run=p.spec.name)
+    return Refusal(reason, f"the trainer cannot run as it is configured: {said}", way_out)
+
+
+def _refused_layouts(p: Pass, check: LayoutCheck) -> Refusal | None:
+    """Each allowed layout that the trainer refuses or passes over; only no answer at all is no refusal."""
+    if not check.answers:
+        return None
     answers = {answer.layout: answer for answer in check.answers}
     lines = []
     for layout in p.spec.allowed_layouts():
@@ -142,7 +152,10 @@ def _refused_layouts(p: Pass, check: LayoutCheck) -> list[str]:
             lines.append(f"layout {layout}: no answer")
         elif not answer.fits:
             lines.append(f"layout {layout}: {answer.reason or 'no reason given'}")
-    return lines
+    if not lines:
+        return None
+    message = "the trainer refuses: " + "; ".join(lines)[:2000]
+    return Refusal(Reason.LAYOUT_REFUSED, message, MEND_THE_MANIFEST.format(run=p.spec.name))
 
 
 def _read_done(p: Pass, done: TaskDone) -> Pass:

@@ -103,7 +103,9 @@ def _check(result: messages.TaskResult) -> observation.LayoutCheck:
     answers = tuple(answer for item in _list(found, "answers") if (answer := _answer(item)))
     if found.get("state") == "failed":
         output = str(found.get("output") or found.get("reason") or "it exited without an answer")
-        return observation.LayoutCheck(result.id, answers, "" if answers else output[-1000:].strip())
+        code = found.get("exit_code")
+        error = "" if answers else output[-1000:].strip()
+        return observation.LayoutCheck(result.id, answers, error, code if isinstance(code, int) else None)
     return observation.LayoutCheck(result.id, answers)
 
 

@@ -24,6 +24,11 @@ from supervisor.worker.program import launch, rank_base_environment
 
 DEADLINE = 60.0  # seconds; a trainer needs a few to import its libraries
 MAX_LAYOUTS = 1000
+STRAY_PATIENCE = 2.0  # seconds; one that does not answer the question may yet say, by its exit, that it cannot run
+REFUSALS = {
+    contract.EXIT_CONFIG: "the trainer refused its configuration",
+    contract.EXIT_DATA: "the trainer refused its data",
+}
 TURN_BYTES = 64 << 10
 LAST_BYTES = 1 << 20
 
@@ -41,7 +46,7 @@ def check(arguments: dict[str, Any], deadline: float = DEADLINE) -> dict[str, An
 
     answered     one answer for each layout, and exit 0 or 78
     not-checked  the trainer does not know the question: it trained, or ended or was silent without an answer
-    failed       it knows it cannot run (78), or it stopped half-way through its answers
+    failed       it knows it cannot run (78, 65), or it stopped half-way through its answers
     """
     if not isinstance(arguments.get("trainer"), dict):
         raise ValueError("trainer: an object of module or command, args and so on is needed")
@@ -69,12 +74,12 @@ def check(arguments: dict[str, Any], deadline: float = DEADLINE) -> dict[str, An
 
 
 def _verdict(answers: _Answers, asked: int, code: int | None, deadline: float) -> tuple[str, str]:
-    if answers.strayed:
-        return "not-checked", f"it answered with the event {answers.strayed}: it trains and does not know the question"
     if len(answers.layouts) == asked and code in (contract.EXIT_DONE, contract.EXIT_CONFIG):
         return "answered", ""
-    if code == contract.EXIT_CONFIG:
-        return "failed", "the trainer refused its configuration"
+    if code in REFUSALS:
+        return "failed", REFUSALS[code]
+    if answers.strayed:
+        return "not-checked", f"it answered with the event {answers.strayed}: it trains and does not know the question"
     ended = f"it gave no answer in {deadline:.0f} s" if code is None else f"it ended with {code}"
     if answers.layouts:
         return "failed", f"{len(answers.layouts)} of {asked} layouts were answered, then {ended}"
@@ -117,17 +122,20 @@ def _watch(
     process: subprocess.Popen[bytes], read_end: int, pipe: EventPipe, output: OutputLog, answers: _Answers, until: float
 ) -> int | None:
     selector = selectors.DefaultSelector()
+    strayed = False
     ended = os.pidfd_open(process.pid)
     for descriptor in (ended, read_end, pipe.descriptor):
         selector.register(descriptor, selectors.EVENT_READ)
     try:
-        while not answers.strayed and (left := until - time.monotonic()) > 0:
+        while (left := until - time.monotonic()) > 0:
             ready = {key.fd for key, _ in selector.select(left)}
             if ended in ready:
                 return process.wait()
             if read_end in ready and _read_output(read_end, output) is None:
                 selector.unregister(read_end)
             _read_answers(pipe, answers)
+            if answers.strayed and not strayed:
+                strayed, until = True, min(until, time.monotonic() + STRAY_PATIENCE)
         return None
     finally:
         selector.close()

@@ -73,7 +73,7 @@ def _preload(modules: list[str]) -> None:
 
 def _run(module: str, arguments: list[str]) -> NoReturn:
     if not _exists(module):
-        _refuse(f"trainer.module: there is no module {module!r} for {sys.executable}; searched {sys.path}")
+        _refuse(f"trainer.module: there is no module {module!r} for {sys.executable}")
     if _is_package(module) and not _exists(f"{module}.__main__"):
         _refuse(f"trainer.module: {module!r} is a package without a __main__; name the module in it that trains")
     sys.argv = [module, *arguments]

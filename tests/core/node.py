@@ -95,10 +95,14 @@ class SimWorker:
             if rank.alive and not self.stubborn:
                 rank.exit = Exit(None, 15, True, now)
 
-    def work(self, tree: Tree, refuses: dict[Layout, str] | None) -> None:
+    def work(self, tree: Tree, refuses: dict[Layout, str] | None, check_fails: LayoutCheck | None = None) -> None:
         """Do the tasks of the order, once each. `refuses` None: the trainer does not know the question."""
         for task in self.order.tasks:
-            if task.id not in self.results:
+            if task.id in self.results:
+                continue
+            if task.kind is TaskKind.CHECK and check_fails is not None:
+                self.results[task.id] = replace(check_fails, id=task.id)
+            else:
                 self.results[task.id] = _done(task, tree, refuses)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from supervisor.core.incident import Outcome
 from supervisor.core.memory import Phase, RequestState
-from supervisor.core.observation import Ask, Checkpoint
+from supervisor.core.observation import Ask, Checkpoint, LayoutCheck
 from supervisor.core.reasons import Reason
 from supervisor.core.spec import Budget, Budgets, Layout
 from tests.builders import fleet, spec
@@ -236,6 +236,25 @@ HOLDS = (
         when=(),
         ends=Phase.HELD,
         because=Reason.LAYOUT_REFUSED,
+        attempts=0,
+    ),
+    Story(
+        "a trainer that finds its configuration wrong when it is asked holds the run; mended, it is asked again",
+        given={"check_fails": LayoutCheck("", error="warning: x\n\n--config nope: cannot read nope\n", exit_code=78)},
+        when=(
+            once(lambda w: w.memory.reason is Reason.CONFIGURATION_ERROR).set(check_fails=None),
+            held().request(Ask.RESUME),
+        ),
+        requests=(DONE,),
+        attempts=1,
+        holds=(("it says what is wrong, in a line", lambda w: w.noted("warning: x --config nope: cannot read nope")),),
+    ),
+    Story(
+        "a trainer that finds its data wrong when it is asked holds the run for its data",
+        given={"check_fails": LayoutCheck("", error="shard 7 is no text", exit_code=65)},
+        when=(),
+        ends=Phase.HELD,
+        because=Reason.DATA_ERROR,
         attempts=0,
     ),
     Story("a trainer that does not know the question is accepted", given={"checks": None}, when=(), attempts=1),

@@ -14,7 +14,7 @@ from supervisor.core.decide import decide, first_memory
 from supervisor.core.decision import Decision, Note
 from supervisor.core.incident import Incident
 from supervisor.core.memory import Memory, Phase, Stage
-from supervisor.core.observation import Alarm, Ask, Checkpoint, Exit, Node, Observation, Request, Worker
+from supervisor.core.observation import Alarm, Ask, Checkpoint, Exit, LayoutCheck, Node, Observation, Request, Worker
 from supervisor.core.reasons import Reason
 from supervisor.core.spec import Layout, Spec
 from tests.builders import START_MS, fleet, spec
@@ -56,6 +56,7 @@ class World:
     never_leaves: int | None = None  # a rank that hangs at its exit
     fence_needs_sync: bool = False  # a worker that is cut off cannot be ended, either
     checks: dict[Layout, str] | None = field(default_factory=dict)  # refused layouts, with why
+    check_fails: LayoutCheck | None = None  # what comes of every check instead
     tree: Tree = field(default_factory=Tree)
     workers: dict[str, SimWorker] = field(default_factory=dict)
     alarms: list[Alarm] = field(default_factory=list)
@@ -81,7 +82,7 @@ class World:
         self.now += ms
         for worker in self.workers.values():
             worker.adopt(self.now)
-            worker.work(self.tree, self.checks)
+            worker.work(self.tree, self.checks, self.check_fails)
         for attempt in {gang.intent.attempt for worker in self.workers.values() for gang in worker.live_gangs()}:
             SimAttempt(self, attempt).advance()
 

@@ -11,6 +11,8 @@ import pytest
 from supervisor.worker.check import check
 from supervisor.worker.descendants import processes
 
+HELLO = '{"event":"hello","contract":"1","totalSteps":40}'
+PHASE = '{"event":"phase","phase":"init"}'
 LAYOUTS = [{"racks": r, "nodesPerRack": 1, "ranksPerNode": 2} for r in (2, 1)]
 
 
@@ -33,12 +35,24 @@ def children_left() -> int:
         (("emit", answer(LAYOUTS[0]), "emit", answer(LAYOUTS[1]), "exit", "0"), "answered", 2, 0),
         (("emit", answer(LAYOUTS[0]), "emit", answer(LAYOUTS[1], False, "7"), "exit", "78"), "answered", 2, 78),
         (("print", "no such key", "exit", "78"), "failed", 0, 78),
+        (("emit", HELLO, "emit", PHASE, "print", "no such key", "exit", "78"), "failed", 0, 78),
+        (("print", "shard 7 is no text", "exit", "65"), "failed", 0, 65),
         (("emit", answer(LAYOUTS[0]), "raise", "half-way"), "failed", 1, 70),
         (("exit", "0"), "not-checked", 0, 0),
         (("raise", "JAX_COORDINATOR_ADDRESS"), "not-checked", 0, 70),
-        (("child", "emit", '{"event":"phase","phase":"init"}', "ignore-term", "hang"), "not-checked", 0, None),
+        (("child", "emit", PHASE, "ignore-term", "hang"), "not-checked", 0, None),
     ],
-    ids=["fits", "one does not fit", "bad configuration", "half", "silent", "fails without us", "it trains"],
+    ids=[
+        "fits",
+        "one does not fit",
+        "bad configuration",
+        "bad configuration, late",
+        "bad data",
+        "half",
+        "silent",
+        "fails without us",
+        "it trains",
+    ],
 )
 def test_what_the_trainer_does_decides_the_state(
     words: tuple[str, ...], state: str, answers: int, code: int | None
@@ -73,4 +87,6 @@ def test_a_trainer_that_is_silent_is_killed_at_the_deadline_with_its_children() 
 def test_a_module_that_does_not_exist_is_said_in_one_line() -> None:
     result = check({"trainer": {"module": "no_such_trainer"}, "layouts": LAYOUTS})
     assert (result["state"], result["exit_code"]) == ("failed", 78)
-    assert "there is no module 'no_such_trainer'" in result["output"]
+    (line,) = result["output"].splitlines()
+    assert "there is no module 'no_such_trainer'" in line
+    assert len(line) < 300
