@@ -11,6 +11,8 @@ from supervisor.core.incident import Incident
 from supervisor.local.rundir import RunDirectory
 from supervisor.observe.journal import read_journal
 
+MAX_RANKS = 4096  # per node, and nodes, that a damaged journal may claim
+
 
 @dataclass(frozen=True, slots=True)
 class EndedRank:
@@ -24,7 +26,7 @@ class EndedRank:
     @property
     def how(self) -> str:
         """In a few words."""
-        ours = ", by us" if self.by_us else ""
+        ours = " after our stop" if self.by_us else ""
         if self.signal is not None:
             return f"killed by signal {self.signal}{ours}"
         return f"exited with {self.code}{ours}" if self.code is not None else f"ended{ours}"
@@ -64,3 +66,17 @@ def _ended(entry: dict[str, Any]) -> EndedRank | None:
         by_us=entry.get("byUs") is True,
         tail=str(entry.get("tail", "")),
     )
+
+
+def read_nodes(directory: RunDirectory, attempt: int) -> dict[int, str]:
+    """The node that each rank of an attempt was placed on; empty where the journal does not tell."""
+    placed: dict[int, str] = {}
+    for entry in read_journal(directory.journal):
+        told = entry.get("attempt")
+        if entry["kind"] != "attempt" or not isinstance(told, dict) or told.get("number") != attempt:
+            continue
+        nodes, layout = told.get("nodes"), told.get("layout")
+        if isinstance(nodes, list) and isinstance(layout, list) and layout and isinstance(layout[-1], int):
+            each = min(max(layout[-1], 0), MAX_RANKS)
+            placed = {number: str(nodes[number // each]) for number in range(min(len(nodes), MAX_RANKS) * each)}
+    return placed

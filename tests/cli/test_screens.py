@@ -22,6 +22,7 @@ from supervisor.core.observation import Worker
 from supervisor.core.reasons import Reason
 from supervisor.local.rundir import RunDirectory, claim
 from supervisor.local.screen import View
+from supervisor.observe.journal import Journal
 from tests import builders
 from tests.cli import told_runs
 from tests.cli.conftest import Call
@@ -244,6 +245,30 @@ def test_a_run_that_was_killed_says_where_it_goes_on(runs: Path) -> None:
         "hero was stopped by a second interrupt at step 83 of 160; the newest checkpoint is step 80; "
         "marin-sup resume hero goes on from there"
     )
+
+
+def test_ranks_that_say_nothing_of_an_incident_say_why(told: RunDirectory, call: Call) -> None:
+    journal = Journal(told.journal)
+    placed = {"number": 1, "nodes": ["r0n0", "r0n1", "r1n0", "r1n1"], "layout": [2, 2, 1], "resume": None}
+    silent = {**told_runs.exits()[0], "rank": 3, "node": "r1n1", "tail": ""}
+    long = {**told_runs.exits()[0], "tail": "".join(f"line {number}\n" for number in range(40))}
+    journal.append({"kind": "attempt", "t": told_runs.NOW, "attempt": placed}, silent, long)
+    journal.close()
+    path = told_runs.write_output(told, 1, 1, "r0n1", b"step 46\n").relative_to(told.root)
+    said = call("logs", "hero", "--incident", "1").out
+    assert f"rank 1 on r0n1 was lost with its node; its log: runs/hero/{path}\n" in said
+    assert "rank 3 on r1n1 exited with 75\n  (it wrote nothing)\n" in said
+    assert [line for line in said.splitlines() if line.startswith("  line")] == [f"  line {n}" for n in range(25, 40)]
+    refused = call("logs", "hero", "--incident", "1", "--rank", "9")
+    assert (refused.code, refused.err) == (
+        ExitCode.NOT_FOUND,
+        "marin-sup: attempt 1 has no rank 9; there are 0 to 3\n",
+    )
+
+
+def test_a_rank_that_is_not_there_is_answered_with_those_of_that_attempt(told: RunDirectory, call: Call) -> None:
+    said = call("logs", "hero", "--attempt", "1", "--rank", "1")
+    assert said.err == "marin-sup: no output of attempt 1 and rank 1; there are attempts 1 to 2, and of 1 ranks 0\n"
 
 
 def test_the_newest_telling_decision_is_explained_not_a_routine_one(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,8 +14,14 @@ from supervisor.cli.run_state import read_run
 from supervisor.local.rundir import RunDirectory
 from supervisor.wire.text import printable, printable_lines
 
+if TYPE_CHECKING:
+    from supervisor.cli.past import EndedRank
+    from supervisor.core.incident import Incident
+
 LOOK_EVERY = 0.3  # seconds
 MAX_TAIL = 64 << 10
+LINES = 100
+LAST_WORDS = 15  # lines per rank: enough for the end of a traceback
 
 
 @click.command()
@@ -22,15 +29,15 @@ MAX_TAIL = 64 << 10
 @click.option("--rank", type=click.IntRange(min=0), help="Only this rank.  [default: all]")
 @click.option("--attempt", type=click.IntRange(min=1), help="Of this attempt.  [default: the newest]")
 @click.option("--incident", help="The last words of the ranks that an incident ended, such as i0001 or 1.")
-@click.option("--tail", type=click.IntRange(min=0), default=100, show_default=True, help="Lines per rank; 0: all.")
+@click.option("--tail", type=click.IntRange(min=0), help="Lines per rank; 0: all.  [default: 100; of an incident 15]")
 @click.option("-f", "--follow", is_flag=True, help="Go on as they write, through new attempts, until the run ends.")
-def logs(run: str, rank: int | None, attempt: int | None, incident: str | None, tail: int, follow: bool) -> None:
+def logs(run: str, rank: int | None, attempt: int | None, incident: str | None, tail: int | None, follow: bool) -> None:
     """Print the output of the ranks of RUN. Control characters are escaped."""
     directory = find_run(run)
     if incident is not None:
         if attempt is not None or follow:
             raise click.UsageError("--incident goes with --rank and --tail only")
-        _print_incident(directory, incident, rank, tail)
+        _print_incident(directory, incident, rank, LAST_WORDS if tail is None else tail)
         return
     outputs = _chosen(directory, rank, attempt)
     if not outputs and not follow:
@@ -38,7 +45,7 @@ def logs(run: str, rank: int | None, attempt: int | None, incident: str | None, 
     alone = rank is not None
     followers = {}
     for output in outputs:
-        lines, followers[output] = last_lines(output, tail)
+        lines, followers[output] = last_lines(output, LINES if tail is None else tail)
         _print(output, lines, alone)
     if follow:
         _follow(directory, rank, attempt, followers)
@@ -56,11 +63,12 @@ def _nothing(directory: RunDirectory, rank: int | None, attempt: int | None) -> 
     if not found:
         return f"no rank of {spoken(directory)} has written anything yet"
     attempts = sorted({output.attempt for output in found})
-    ranks = sorted({output.rank for output in found})
+    looked_at = attempt if attempt in attempts else attempts[-1]
+    ranks = sorted({output.rank for output in found if output.attempt == looked_at})
     what = " and ".join(
         f"{name} {value}" for name, value in (("attempt", attempt), ("rank", rank)) if value is not None
     )
-    return f"no output of {what}; there are attempts {_ranges(attempts)} with ranks {_ranges(ranks)}"
+    return f"no output of {what}; there are attempts {_ranges(attempts)}, and of {looked_at} ranks {_ranges(ranks)}"
 
 
 def _ranges(numbers: list[int]) -> str:
@@ -89,7 +97,7 @@ def _follow(
 
 def _print_incident(directory: RunDirectory, name: str, rank: int | None, tail: int) -> None:
     from supervisor.cli.incident_words import sentence
-    from supervisor.cli.past import read_exits, read_incidents
+    from supervisor.cli.past import read_exits, read_incidents, read_nodes
 
     known = read_incidents(directory)
     digits = name.removeprefix("i").lstrip("0")
@@ -98,11 +106,32 @@ def _print_incident(directory: RunDirectory, name: str, rank: int | None, tail: 
         have = f"there are {', '.join(i.name for i in known)}" if known else "there are none"
         raise CommandError(f"no incident {printable(name, 40)} of {spoken(directory)}; {have}", ExitCode.NOT_FOUND)
     click.echo(printable(as_typed(sentence(chosen), read_run(directory).name, directory), 2000))
-    ended = [e for e in read_exits(directory, chosen.attempt) if rank in (None, e.rank)]
-    if not ended:
+    ended = {e.rank: e for e in read_exits(directory, chosen.attempt)}
+    nodes = {r: e.node for r, e in ended.items()} | read_nodes(directory, chosen.attempt)
+    if rank is not None and nodes and rank not in nodes:
+        raise CommandError(
+            f"attempt {chosen.attempt} has no rank {rank}; there are {_ranges(sorted(nodes))}", ExitCode.NOT_FOUND
+        )
+    if not nodes:
         click.echo("no rank of it was heard to end: what they said last is gone with their nodes")
-    for rank_exit in ended:
-        click.echo(f"\nrank {rank_exit.rank} on {printable(rank_exit.node, 64)} {rank_exit.how}")
-        text = printable_lines(rank_exit.tail.encode("utf-8", "replace"), MAX_TAIL)
-        for line in text.rstrip("\n").split("\n")[-tail:]:
-            click.echo(f"  {line}".rstrip())
+    for number in sorted(nodes):
+        if rank in (None, number):
+            _print_last_words(directory, chosen, number, nodes[number], ended.get(number), tail)
+
+
+def _print_last_words(
+    directory: RunDirectory, incident: Incident, rank: int, node: str, ended: EndedRank | None, tail: int
+) -> None:
+    shown = printable(node, 64)
+    if ended is None:
+        path = directory.node(node) / f"a{incident.attempt:04d}" / f"rank-{rank:04d}" / "output.log"
+        log = f"its log: {printable(str(path), 1000)}" if path.is_file() else "it left no log"
+        click.echo(f"\nrank {rank} on {shown} was lost with its node; {log}")
+        return
+    click.echo(f"\nrank {rank} on {shown} {ended.how}")
+    text = printable_lines(ended.tail.encode("utf-8", "replace"), MAX_TAIL).rstrip("\n")
+    if not text:
+        click.echo("  (it wrote nothing)")
+        return
+    for line in text.split("\n")[-tail:]:
+        click.echo(f"  {line}".rstrip())
