@@ -11,6 +11,7 @@ import click
 
 from supervisor.cli.exit_codes import MEANINGS, CommandError, ExitCode
 from supervisor.cli.lazy_group import LazyGroup
+from supervisor.cli.silence import silence_stdout
 
 _HERE = "supervisor.cli.commands"
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         sys.stdout.flush()
     except OSError:
-        _silence_stdout()
+        silence_stdout()
     sys.exit(code)
 
 
@@ -68,7 +69,7 @@ def run_command(arguments: list[str]) -> int:
     except click.ClickException as error:
         return _complain(error)
     except SystemExit:  # click's word for a reader that has gone away (`| head`): it has had enough
-        _silence_stdout()
+        silence_stdout()
         return ExitCode.OK
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -92,8 +93,3 @@ def _complain(error: click.ClickException) -> int:
     for line in error.format_message().splitlines():
         click.echo(f"marin-sup: {line}" if not line.startswith(" ") else line, err=True)
     return error.code if isinstance(error, CommandError) else error.exit_code
-
-
-def _silence_stdout() -> None:
-    """Nothing more can be written; what is still buffered must not fail when Python ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

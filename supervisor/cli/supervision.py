@@ -17,6 +17,7 @@ from supervisor.api.mistakes import BadManifest
 from supervisor.api.types import TrainingRun
 from supervisor.cli.exit_codes import CommandError, ExitCode
 from supervisor.cli.run_lookup import spoken
+from supervisor.cli.silence import silence_stdout
 from supervisor.core.memory import Memory, Phase
 from supervisor.local.fleet import BadFleet
 from supervisor.local.memory_store import NewerMemory
@@ -83,8 +84,7 @@ def supervise_here(options: RunOptions, shown_as: RunDirectory) -> Finished:
     try:
         memory = supervise(options, _screen(options, shown_as, terminal), hold_screen=terminal)
     except AlreadySucceeded as over:
-        click.echo(f"{spoken(shown_as)} succeeded earlier; nothing was started")
-        _print_summary(options, shown_as, over.memory)
+        _print_summary(options, shown_as, over.memory, f"{spoken(shown_as)} succeeded earlier; nothing was started")
         return Finished(over.memory, ExitCode.OK)
     except (RunDirectoryError, BadFleet, BadChaos, NewerMemory) as error:
         raise CommandError(str(error), ExitCode.USAGE) from None
@@ -115,7 +115,7 @@ def _screen(options: RunOptions, shown_as: RunDirectory, terminal: bool) -> Scre
     return PlainScreen(options.manifest.metadata.name, shown_as)
 
 
-def _print_summary(options: RunOptions, shown_as: RunDirectory, memory: Memory) -> None:
+def _print_summary(options: RunOptions, shown_as: RunDirectory, memory: Memory, before: str = "") -> None:
     from supervisor.cli.screen.summary import summary
     from supervisor.local.history import read_history
 
@@ -125,6 +125,8 @@ def _print_summary(options: RunOptions, shown_as: RunDirectory, memory: Memory) 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     lines = summary(shown_as, name, memory, history.progress, incidents, width)
     try:
-        click.echo("\n".join(["", *lines]))
-    except OSError as error:  # nobody reads any more; the exit code still says how it ended
+        click.echo("\n".join([before, *lines]))
+    except BrokenPipeError:  # nobody reads any more (`| head`); the exit code still says how it ended
+        silence_stdout()
+    except OSError as error:
         log.warning("the summary could not be written: %s", error)

@@ -18,6 +18,7 @@ import pytest
 from supervisor.cli.exit_codes import ExitCode
 from supervisor.core.memory import Hold
 from supervisor.core.reasons import Reason
+from supervisor.local.memory_store import MemoryStore
 from tests.cli import told_runs
 
 COMMAND = [sys.executable, "-m", "supervisor"]
@@ -132,6 +133,18 @@ def test_a_reader_that_leaves_early_is_no_error(arguments: tuple[str, ...], runs
     told_runs.write_output(directory, 1, 0, "r0n0", b"a line of output\n" * 20_000)
     reading, writing = os.pipe()
     process = subprocess.Popen([*COMMAND, *arguments], cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    os.close(reading)
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (ExitCode.OK, "")
+
+
+def test_a_run_whose_reader_has_left_ends_as_it_ends(runs: Path, tmp_path: Path) -> None:
+    directory = told_runs.write_run(runs, told_runs.succeeded())
+    MemoryStore(directory.memory).save(told_runs.succeeded())
+    reading, writing = os.pipe()
+    command = [*COMMAND, "run", str(directory.manifest)]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
     os.close(reading)
     _, errors = process.communicate(timeout=30)
