@@ -30,10 +30,10 @@ def action(incident: Incident) -> str:
 
 
 def lost_ms(incident: Incident) -> int | None:
-    """Milliseconds that it cost; None while it is open."""
+    """Milliseconds that it cost, without what a person chose to wait; None while it is open."""
     if incident.outcome is Outcome.OPEN:
         return None
-    return sum(ms for category, ms in by_category(incident.cost))
+    return incident.lost_ms
 
 
 def by_category(times: Times) -> list[tuple[Category, int]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from supervisor.core import ledger
 from supervisor.core.decision import Pass
 from supervisor.core.gang_fault import GangFault, RankExit
 from supervisor.core.incident import Incident, Outcome, closed
-from supervisor.core.ledger import Category
+from supervisor.core.ledger import Category, Times
 from supervisor.core.memory import Attempt, Stage, StopFor
 from supervisor.core.observation import Alarm, Worker
 from supervisor.core.reasons import Reason
@@ -219,11 +220,17 @@ def _stop(p: Pass, attempt: Attempt, why: StopFor, message: str) -> Pass:
 
 
 def _fault(p: Pass, attempt: Attempt) -> Pass:
-    """Open an incident, once for the whole gang; time since the last completed step was detection, in arrears."""
-    p = _supersede_open_incident(p)
+    """Open an incident, once for the whole gang; time since the last completed step was detection, in arrears.
+
+    An attempt that completed no step was all in vain: its time is this incident's, and not the one's before it.
+    """
+    spent = p.memory.ledger.run
+    if attempt.stage is Stage.LAUNCHING:
+        spent = spent.since(p.memory.ledger.attempt)
+    p = supersede_incident(p, spent)
     high = max(p.memory.high_step, attempt.completed)
     number = p.memory.incidents + 1
-    incident = Incident(number, attempt.number, p.now, high, p.memory.ledger.run)
+    incident = Incident(number, attempt.number, p.now, high, spent)
     book = p.memory.ledger
     if attempt.stage is Stage.STEPPING:
         silent = p.now - attempt.progressed_ms
@@ -234,8 +241,9 @@ def _fault(p: Pass, attempt: Attempt) -> Pass:
     return _stop(p, attempt, StopFor.FAULT, "a fault was seen; what is left of it is stopped")
 
 
-def _supersede_open_incident(p: Pass) -> Pass:
+def supersede_incident(p: Pass, spent: Times, **changes: Any) -> Pass:
+    """Close the open incident, if any, for the sake of what came between. `spent`: the run's ledger up to then."""
     incident = p.memory.incident
     if incident is None:
         return p
-    return p.record(None, closed(incident, Outcome.SUPERSEDED, p.memory.ledger.run, p.now))
+    return p.record(None, replace(closed(incident, Outcome.SUPERSEDED, spent, p.now), **changes))

@@ -56,6 +56,11 @@ class Times:
         ms = max(0, min(ms, self.of(source)))
         return self.plus(source, -ms).plus(target, ms)
 
+    def since(self, before: Times) -> Times:
+        """What was added since. Time that was moved out of a category (train, once a fault is found) counts as none."""
+        parts = {f.name: max(0, getattr(self, f.name) - getattr(before, f.name)) for f in fields(self)}
+        return Times(**parts)
+
     def total(self) -> int:
         return sum(getattr(self, field.name) for field in fields(self))
 

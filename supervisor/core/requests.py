@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from supervisor.core.budget import forgiven
 from supervisor.core.decision import Pass
+from supervisor.core.judging import supersede_incident
 from supervisor.core.memory import (
     MAX_REQUESTS,
     Attempt,
@@ -99,6 +100,9 @@ def _resume(p: Pass, request: Request) -> Pass:
         return _answer(p, request, RequestState.REFUSED, text)
     if p.spec.suspend:
         return _answer(p, request, RequestState.REFUSED, "spec.suspend is true; set it to false")
+    if request.from_step is not None:  # what is done again from there is this person's choice, not the fault's cost
+        action = f"a person went back to step {request.from_step}"
+        p = supersede_incident(p, memory.ledger.run, action=action)
     p = p.remember(
         hold=None,
         suspend_asked=False,

@@ -207,6 +207,7 @@ HOLDS = (
         ends=Phase.HELD,
         because=Reason.CONFIGURATION_ERROR,
         attempts=1,
+        holds=(("starting in vain is its cost", lambda w: w.incidents[1].lost_ms > w.incidents[1].cost.start > 0),),
     ),
     Story(
         "a mistake in the configuration holds the run even if a worker is lost at the same moment",
@@ -227,8 +228,13 @@ HOLDS = (
         "a loss that is not finite holds the run; a person goes back to an earlier step",
         given={"non_finite_at": 18},
         when=(held().set(non_finite_at=None), held().request(Ask.RESUME, 10)),
-        then=(Expected(Reason.NON_FINITE_LOSS, IN_PLACE, resumed_at=10, lost=7),),
+        then=(Expected(Reason.NON_FINITE_LOSS, Reason.NON_FINITE_LOSS),),
         requests=(DONE,),
+        holds=(
+            ("the rewind is not the fault's", lambda w: w.incidents[1].outcome is Outcome.SUPERSEDED),
+            ("it says who went back", lambda w: w.incidents[1].action == "a person went back to step 10"),
+            ("replay is not its cost", lambda w: w.incidents[1].cost.replay == 0 < w.memory.ledger.run.replay),
+        ),
     ),
     Story(
         "a layout that does not fit is refused before anything starts",
@@ -325,7 +331,7 @@ CHECKPOINTS = (
     Story(
         "all checkpoints are damaged and a person starts over",
         when=(at(12).damage_all(), at(13).kill_rank(0), held().request(Ask.RESUME, 0), stepping(2).kill_rank(0)),
-        then=(Expected(KILLED, IN_PLACE, 0, 13), Expected(KILLED, IN_PLACE, 0)),
+        then=(Expected(KILLED, Reason.CHECKPOINTS_GONE), Expected(KILLED, IN_PLACE, 0)),
         requests=(DONE,),
     ),
     Story(
@@ -461,6 +467,15 @@ REQUESTS = (
         when=(at(12).kill_rank(0), starting(2).request(Ask.STOP), suspended().request(Ask.RESUME)),
         then=(Expected(KILLED, IN_PLACE, 10, 2),),
         requests=(DONE, DONE),
+        holds=(
+            (
+                "the time in which nobody wanted it to run is no cost",
+                lambda w: (
+                    w.incidents[1].cost.suspended > 0
+                    and w.incidents[1].lost_ms == w.incidents[1].cost.total() - w.incidents[1].cost.suspended
+                ),
+            ),
+        ),
     ),
     Story(
         "resume of a run that is held for capacity does no harm",
