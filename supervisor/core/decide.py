@@ -7,7 +7,7 @@ from collections.abc import Callable
 from supervisor.core.closing import close_attempt, recover_incident
 from supervisor.core.decision import Decision, Pass
 from supervisor.core.judging import judge_gang, wake_for_deadline
-from supervisor.core.launching import launch
+from supervisor.core.launching import launch, see_idle_rack
 from supervisor.core.ledger import opened
 from supervisor.core.memory import Memory, Phase, Stage, StopFor
 from supervisor.core.observation import Observation
@@ -90,6 +90,7 @@ PHASES: tuple[Callable[[Pass], Pass], ...] = (  # order is part of the meaning
     settle_saves,
     recover_incident,
     launch,
+    see_idle_rack,
     plan_collection,
     wake_for_deadline,
     name_phase,

@@ -48,6 +48,25 @@ def launch(p: Pass) -> Pass:
     return _start(p, placement, resume)
 
 
+def see_idle_rack(p: Pass) -> Pass:
+    """What trains with fewer racks than it might is not disturbed for a rack that came back; it is only said."""
+    attempt = p.memory.attempt
+    if attempt is None or attempt.stage is not Stage.STEPPING or len(attempt.placement.racks) >= p.spec.layout.racks:
+        return p
+    used = {rack.rack for rack in attempt.placement.racks}
+    whole = (rack for rack, nodes in _usable(p).items() if len(nodes) >= p.spec.layout.nodes_per_rack)
+    idle = next((rack for rack in whole if rack not in used), "")
+    if idle == attempt.idle_rack:
+        return p
+    p = p.with_attempt(attempt, idle_rack=idle)
+    trains = f"attempt {attempt.number} trains on {attempt.placement.layout}"
+    if not idle:
+        return p.say(Reason.STEPPING, trains)
+    run = p.spec.name
+    text = f"rack {idle} is whole again and idle; marin-sup stop {run}, then marin-sup resume {run} uses it"
+    return p.say(Reason.STEPPING, f"{trains}; {text}").note(Reason.RACK_IDLE, text)
+
+
 def nodes_set_aside(p: Pass) -> frozenset[str]:
     return budget.set_aside(p.memory.charges, p.spec.node_faults, p.now)
 

@@ -68,6 +68,7 @@ class Attempt:
     restarted: tuple[str, ...] = ()
     deadline_passed: bool = False
     given_up: tuple[str, ...] = ()
+    idle_rack: str = ""  # a whole rack that this attempt could have used, had it been there; told once
 
     def session_of(self, node: str) -> str | None:
         return dict(self.sessions).get(node)

@@ -64,6 +64,7 @@ class Reason(Enum):
     CHECKPOINT_STALE = "CheckpointStale"
     INTERVAL_NOT_KNOWN = "IntervalNotKnown"
     ALL_RACKS = "AllRacks"
+    RACK_IDLE = "RackIdle"
     # nodes
     NODE_SET_ASIDE = "NodeSetAside"
     WORKER_FENCED = "WorkerFenced"

@@ -90,6 +90,21 @@ LADDER = (
         then=(Expected(Reason.RACK_LOST, DROP), Expected(KILLED, Reason.GROW, 20, 2)),
     ),
     Story(
+        "a rack that comes back is said to be idle, once, and is used after a stop and a resume",
+        when=(
+            at(12).kill_rack("r1"),
+            stepping(2).revive("r1"),
+            once(lambda w: w.said(Reason.RACK_IDLE) and "rack r1 is whole again" in w.memory.message).request(Ask.STOP),
+            suspended().request(Ask.RESUME),
+        ),
+        then=(Expected(Reason.RACK_LOST, DROP),),
+        requests=(DONE, DONE),
+        holds=(
+            ("it was said once", lambda w: sum(note.reason is Reason.RACK_IDLE for note in w.notes) == 1),
+            ("it trains on both", lambda w: w.memory.placement.layout == Layout(2, 2, 1)),
+        ),
+    ),
+    Story(
         "with min_racks reached the run is held, and goes on by itself once a rack is revived",
         given={"spec": spec(min_racks=2)},
         when=(at(12).kill_rack("r1"), held().revive("r1")),
