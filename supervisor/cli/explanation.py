@@ -15,6 +15,8 @@ from supervisor.wire.text import printable
 SHOWN_EXITS = 12
 MAX_TEXT = 1000
 MAX_WORDS = 160
+STAND_BY = "stand by"
+RESTING = (Phase.SUCCEEDED, Phase.HELD, Phase.SUSPENDED, Phase.FAILED)  # nobody stands by for anything
 SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 TASKS = {
     TaskKind.SURVEY: "look which checkpoints can be restored",
@@ -38,16 +40,20 @@ def explanation(decided: Decided) -> list[tuple[str, list[str]]]:
 
 def _seen(decided: Decided) -> list[str]:
     observation, attempt = decided.observation, decided.memory.attempt
+    if decided.decision.memory.phase is Phase.SUCCEEDED:
+        return _requests(decided)
     lines = [_workers(observation, decided)]
     if attempt is not None:
         lines += _gang(observation, attempt)
     if observation.away_ms:
         lines.append(f"nobody had watched for {amounts.seconds(observation.away_ms)} s")
+    return lines + _requests(decided)
+
+
+def _requests(decided: Decided) -> list[str]:
     answered = {outcome.id for outcome in decided.memory.requests}
-    for request in observation.requests:
-        if request.id not in answered:
-            lines.append(f"a request {request.ask.value} ({request.id})")
-    return lines
+    new = [request for request in decided.observation.requests if request.id not in answered]
+    return [f"a request {request.ask.value} ({request.id})" for request in new]
 
 
 def _workers(observation: Observation, decided: Decided) -> str:
@@ -139,8 +145,14 @@ def _incident(incident: Incident) -> list[str]:
 
 
 def _why(decided: Decided) -> list[str]:
-    notes = [f"{note.reason.value}: {note.message}" for note in decided.decision.notes]
     memory = decided.decision.memory
+    notes = [f"{note.reason.value}: {note.message}" for note in decided.decision.notes]
+    if memory.hold is not None:  # the same words in a verdict, a note and the hold itself are said once
+        concluded = "\n".join(_concluded(decided))
+        new = [note for note in decided.decision.notes if note.message.removeprefix("held: ") not in concluded]
+        notes = [f"{note.reason.value}: {note.message}" for note in new]
+        if memory.hold.message in concluded:
+            return notes
     standing = f"{memory.reason.value}: {memory.message}"
     told = not memory.message or any(memory.message in note for note in notes)
     return notes if told else [*notes, standing]
@@ -153,7 +165,8 @@ def _done(decided: Decided) -> list[str]:
         for i in _open_one(decision.memory)
         if i.rung is not None and i.outcome is Outcome.OPEN
     ]
-    return lines + action_lines(decision.actions)
+    at_rest = decision.memory.phase in RESTING
+    return lines + [line for line in action_lines(decision.actions) if not (at_rest and line.startswith(STAND_BY))]
 
 
 def action_lines(actions: tuple[Action, ...]) -> list[str]:
@@ -178,7 +191,7 @@ def _order(order: WorkerOrder) -> list[str]:
         texts.append(
             f"{verb} the ranks of attempt {order.gang.attempt}" + (", which save and stop" if order.gang.stop else "")
         )
-    return texts or ["stand by"]
+    return texts or [STAND_BY]
 
 
 def _next(decided: Decided) -> list[str]:

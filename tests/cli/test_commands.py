@@ -158,6 +158,17 @@ def test_a_bad_manifest_gets_one_line_per_mistake(call: Call, tmp_path: Path) ->
     assert not (tmp_path / "runs" / "hero").exists()
 
 
+def test_a_slip_in_the_kind_hides_no_other_mistake(call: Call, tmp_path: Path) -> None:
+    text = manifest("layout: {racks: 0, nodesPerRack: 2}", "trainer: {module: 7}").replace("TrainingRun", "TrainRun")
+    (tmp_path / "bad.yaml").write_text(text)
+    said = call("run", "bad.yaml")
+    assert [line.split(": ")[0].strip() for line in said.err.splitlines()[1:]] == [
+        "kind",
+        "spec.layout.racks",
+        "spec.trainer.module",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from supervisor.cli.program import program_typed
 from supervisor.cli.screen.live import LiveScreen, picture
 from supervisor.cli.screen.plain import PlainScreen
 from supervisor.cli.screen.summary import summary
+from supervisor.core.actions import SendOrder, WorkerOrder
 from supervisor.core.decision import Note
+from supervisor.core.incident import Outcome
 from supervisor.core.memory import Phase, Stage
 from supervisor.core.observation import Worker
 from supervisor.core.reasons import Reason
@@ -276,6 +279,34 @@ def test_the_newest_telling_decision_is_explained_not_a_routine_one(
 ) -> None:
     told_runs.write_run(runs, told_runs.memory(), decisions=[told_runs.decided(), routine()])
     assert "NodeLost: the worker on node r0n1 is gone" in call("explain", "hero").out
+
+
+def rest(memory: told_runs.Memory) -> told_runs.Decided:
+    """A pass that comes to rest: ranks have exited, workers stand by, and a hold is a note, too."""
+    before = told_runs.decided()
+    orders = tuple(SendOrder(node, WorkerOrder("idle", None)) for node in ("r0n0", "r1n0"))
+    notes = (Note(memory.reason, f"held: {memory.message}" if memory.hold else memory.message),)
+    decision = told_runs.Decision(memory, orders, notes, (memory.incident and (memory.incident,)) or (), None)
+    return replace(before, decision=decision)
+
+
+def test_a_finished_run_is_explained_without_its_workers(runs: Path, call: Call) -> None:
+    told_runs.write_run(runs, told_runs.succeeded(), decisions=[rest(told_runs.succeeded())])
+    said = call("explain", "hero").out
+    assert "Completed: all steps are trained" in said
+    assert said.endswith("Now\n  unchanged: Succeeded\n")
+    assert "stand by" not in said
+    assert "exited" not in said
+
+
+def test_a_hold_is_explained_once(runs: Path, call: Call) -> None:
+    verdict = replace(told_runs.lost_node().verdict, because=told_runs.held().message)  # type: ignore[type-var]
+    held = told_runs.held(incident=told_runs.lost_node(verdict=verdict, outcome=Outcome.HELD))
+    told_runs.write_run(runs, held, decisions=[rest(held)])
+    said = call("explain", "hero").out
+    assert said.count(held.message) == 1
+    assert said.count("then: marin-sup resume hero") == 1
+    assert "stand by" not in said
 
 
 @pytest.fixture

@@ -49,7 +49,9 @@ def explain(run: str, output: str) -> None:
         click.echo(f"\n{HEADINGS[heading]}")
         for line in lines:
             click.echo(f"  {as_typed(line, name, directory)}")
-    click.echo(f"\nNow\n  {_now(read_run(directory))}")
+    state = read_run(directory)
+    same = (phase_word(state), state.text("reason")) == (memory.phase.value, memory.reason.value)
+    click.echo(f"\nNow\n  {f'unchanged: {phase_word(state)}' if same else _now(state)}")
 
 
 def _now(state: RunState) -> str:
