@@ -24,9 +24,12 @@ from supervisor.observe.journal import Entry, Journal
 from supervisor.observe.progress import Progress
 from supervisor.wire.hub import SyncHub
 from supervisor.wire.messages import EventRecord
+from supervisor.wire.text import printable
 
 PERIOD = 0.2  # seconds between looks, should nobody ring
 FLUSH_EVERY = 5  # looks between making the journal safe and telling the workers so
+COMPLAIN_EVERY_MS = 60_000
+MAX_LOGGED = 1000  # characters of a note or an incident in supervisor.log
 log = logging.getLogger(__name__)
 
 
@@ -62,6 +65,7 @@ class LocalRecorder:
         self._wake = threading.Event()
         self._stopping = False
         self._untold = ""
+        self._complained_ms: int | None = None
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
 
     def start(self, hub: SyncHub) -> None:
@@ -91,6 +95,12 @@ class LocalRecorder:
                 self._incidents[incident.number] = incident
         if decided.decision.notes or decided.decision.incidents:
             self._wake.set()
+        for note in decided.decision.notes:
+            log.info("%s: %s", note.reason.value, printable(note.message, MAX_LOGGED))
+        for incident in decided.decision.incidents:
+            said = incident.verdict.because if incident.verdict else "its cause is looked for"
+            done = f" -> {incident.action}" if incident.action else ""
+            log.info("%s", printable(f"{incident.name} is {incident.outcome.value}: {said}{done}", MAX_LOGGED))
 
     def note(self, note: Note) -> None:
         """Something worth telling that no decision said."""
@@ -128,9 +138,15 @@ class LocalRecorder:
             try:
                 self._write(flush=stopping or looks % FLUSH_EVERY == 0)
             except OSError as error:  # a full disk: training goes on, workers keep what is not recorded
-                log.error("history cannot be written: %s", error)
+                self._complain(error)
             if stopping:
                 return
+
+    def _complain(self, error: OSError) -> None:
+        now = self._clock.now_ms()
+        if self._complained_ms is None or now - self._complained_ms >= COMPLAIN_EVERY_MS:
+            self._complained_ms = now
+            log.error("history cannot be written: %s", error)
 
     def _write(self, flush: bool) -> None:
         with self._lock:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from logging.handlers import RotatingFileHandler
 from types import FrameType
 
 from supervisor.api.convert import core_requests, core_spec
@@ -215,7 +216,15 @@ class _Supervision:
                 self._host.ask(Ask.STOP, f"{signal.Signals(number).name.lower()}-{self._clock.now_ms()}")
             self._bell.wake()
 
+        def hung_up(number: int, frame: FrameType | None) -> None:
+            """End as a signal ends a process, at once and without a word to the workers, but for the log."""
+            log.warning("the terminal is gone; the run trains on; marin-sup run or resume takes it up again")
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
         before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # not so under nohup
+            before[signal.SIGHUP] = signal.signal(signal.SIGHUP, hung_up)
         try:
             yield
         finally:
@@ -247,6 +256,7 @@ class _Supervision:
 
 
 SHOW_EVERY_MS = 250
+LOG_BYTES = 4 << 20  # of supervisor.log, and again of the one before it
 
 
 def _listen(directory: RunDirectory, hub: SyncHub) -> SyncServer:
@@ -264,7 +274,7 @@ def _listen(directory: RunDirectory, hub: SyncHub) -> SyncServer:
     return server
 
 
-class _LogFile(logging.FileHandler):
+class _LogFile(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:
         """A full disk: the log lacks these lines, and the terminal is no place for them either."""
         if not isinstance(sys.exception(), OSError):
@@ -278,7 +288,7 @@ class _LogFile(logging.FileHandler):
 @contextmanager
 def _log_file(directory: RunDirectory) -> Iterator[None]:
     """Our own log goes to the run's directory; the terminal belongs to the screen."""
-    handler = _LogFile(directory.log)
+    handler = _LogFile(directory.log, maxBytes=LOG_BYTES, backupCount=1)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger("supervisor")
     root.addHandler(handler)
