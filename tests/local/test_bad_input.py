@@ -57,7 +57,7 @@ def test_what_a_restart_cannot_heal_is_held(arguments: list[str], reason: str, s
         assert run.wait(60) == 5, run.story()
         text = screen_of(run)
         assert reason in run.reasons()
-        for words in [*said, "marin-sup resume scripted"]:
+        for words in [*said, "way out", "marin-sup resume"]:
             assert words in text.replace("\n", " "), text
         assert len(run.attempts()) == (3 if reason == "NoProgress" else 1)
 

@@ -17,7 +17,8 @@ from supervisor.cli.run_state import read_run
 def incidents(run: str, output: str) -> None:
     """List the incidents of RUN: what was the cause, what was done, what it cost.
 
-    SECONDS-LOST is all time from the last step before it to the first new one; -o wide splits it by category.
+    SECONDS-LOST is the time from the last step before it to the first new one, less what the run was suspended or
+    held meanwhile; -o wide splits all of it by category.
     """
     from supervisor.cli.incident_table import incident_table
     from supervisor.cli.past import read_incidents
