@@ -126,7 +126,7 @@ def _read_check(p: Pass, check: LayoutCheck) -> Pass:
     if not check.answers:
         p = p.note(Reason.LAYOUTS_NOT_CHECKED, "the trainer does not answer layout checks; accepted as it is")
         return p.remember(check=CheckState.NOT_CHECKED)
-    p = p.note(Reason.LAYOUTS_FIT, f"the trainer accepts all {len(check.answers)} allowed layouts")
+    p = p.note(Reason.LAYOUTS_FIT, f"the trainer accepts every allowed layout ({len(check.answers)})")
     return p.remember(check=CheckState.FITS)
 
 
