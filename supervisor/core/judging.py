@@ -22,6 +22,14 @@ SAVE_UNGREETED_MS = 30_000  # the same, on top of the grace, for one that never 
 
 def judge_gang(p: Pass) -> Pass:
     """Find what ended, or is about to end, the current attempt, and begin to stop what is left of it."""
+    judged = _judge(p)
+    before, attempt = p.memory.attempt, judged.memory.attempt
+    if attempt is None or before is None or attempt.stage is before.stage or attempt.stage is not Stage.STOPPING:
+        return judged
+    return _see_lost_workers(judged, attempt)[0]  # with the gang given up, whoever is away now is lost at once
+
+
+def _judge(p: Pass) -> Pass:
     attempt = p.memory.attempt
     if attempt is None:
         return p
