@@ -72,6 +72,7 @@ class RunProcess:
                 stdin=subprocess.DEVNULL,
                 cwd=REPOSITORY,
                 start_new_session=True,
+                preexec_fn=_as_from_a_terminal,
             )
         return self
 
@@ -184,6 +185,12 @@ def running(folder: Path, run: dict, *arguments: str) -> Iterator[RunProcess]:
         yield process
     finally:
         process.kill_everything()
+
+
+def _as_from_a_terminal() -> None:
+    """Whoever runs the tests may ignore these signals (nohup does, and so does a shell in the background)."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _kill(pid: int) -> None:
