@@ -19,6 +19,7 @@ parser.add_argument("--at-once", action="store_true")
 parser.add_argument("--garbage", type=int, default=0, help="lines of garbage into the event file, each step")
 parser.add_argument("--shout", type=int, default=0, help="MiB to standard output at the start")
 parser.add_argument("--stale", action="store_true", help="speak as if of an attempt long ago")
+parser.add_argument("--long-step", type=int, help="this step takes a minute")
 parser.add_argument("--alarm", help="raise this alarm at the end of the first attempt")
 options = parser.parse_args()
 
@@ -68,7 +69,7 @@ def save(step):
 
 saves = 0
 for step in range(start + 1, options.steps + 1):
-    time.sleep(options.step_seconds)
+    time.sleep(60 if step == options.long_step else options.step_seconds)
     for _ in range(options.garbage):
         for absurd in ("1" * 30, "1" * 5000, str(2**62), "-5", "1e999", '"1"'):
             os.write(
