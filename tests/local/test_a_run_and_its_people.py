@@ -51,13 +51,11 @@ def test_one_interrupt_saves_stops_and_leaves_nobody_behind(tmp_path: Path) -> N
 
 
 def test_a_second_interrupt_kills_at_once(tmp_path: Path) -> None:
-    with running(tmp_path, scripted("--steps", "5000", "--step-seconds", "30")) as run:
-        run.until(lambda: run.events("hello"), "it trains, in steps too long to wait for")
+    with running(tmp_path, scripted(*SLOW, "--long-step", "8")) as run:
+        run.until(lambda: run.step() == 7, "it trains, and the next step is too long to wait for")
         assert run.process is not None
         os.kill(run.process.pid, signal.SIGINT)
-        run.until(
-            lambda: "saves and stops" in run.screen.read_text() or "stopped" in run.screen.read_text(), "it saves"
-        )
+        run.until(lambda: "saves and stops" in run.screen.read_text(), "it waits for the end of the step to save")
         os.kill(run.process.pid, signal.SIGINT)
         assert run.wait(15) == 130, run.story()
         assert nobody_is_left(run)
