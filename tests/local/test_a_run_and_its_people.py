@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+from supervisor.observe.decision_log import read_decisions, reproduces
 from tests.local.run_process import RunProcess, manifest, running
 
 
@@ -120,6 +121,9 @@ def test_a_rank_that_raises_is_restarted_in_place(tmp_path: Path) -> None:
         (incident,) = run.incidents()
         assert (incident["rung"], incident["outcome"]) == ("RestartInPlace", "recovered")
         assert "failed on request" in incident["verdict"]["because"]
+        decisions = list(read_decisions(run.directory / "decisions.jsonl"))
+        assert len(decisions) > 10
+        assert all(reproduces(decided) for decided in decisions), "the log, replayed, decides the same"
         assert sorted(run.losses()) == list(range(1, 401))
 
 
