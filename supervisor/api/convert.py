@@ -59,5 +59,7 @@ def core_request(request: requests.Request) -> observation.Request:
         return observation.Request(request.id, observation.Ask.CHECKPOINT_NOW)
     if request.stop is not None:
         return observation.Request(request.id, observation.Ask.STOP)
+    if (back := request.rollback) is not None:
+        return observation.Request(request.id, observation.Ask.ROLLBACK, back.to_step, back.skip_batches)
     from_step = request.resume.from_step if request.resume else None
     return observation.Request(request.id, observation.Ask.RESUME, from_step)

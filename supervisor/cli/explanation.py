@@ -22,6 +22,8 @@ TASKS = {
     TaskKind.SURVEY: "look which checkpoints can be restored",
     TaskKind.CHECK: "ask the trainer which layouts it accepts",
     TaskKind.SET_ASIDE: "set a damaged checkpoint aside",
+    TaskKind.EVIDENCE: "look at ranks that stand still",
+    TaskKind.PREPARE: "compile programs for smaller layouts ahead",
     TaskKind.COLLECT: "remove checkpoints that are no longer kept",
 }
 

@@ -17,7 +17,10 @@ class Command(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GangIntent:
-    """One node's share of an attempt. `save` and `stop` reach the trainer as control requests."""
+    """One node's share of an attempt. `save` and `stop` reach the trainer as control requests.
+
+    `skips`: (step, count) of each place where the run passes over batches of its data.
+    """
 
     attempt: int
     command: Command
@@ -28,6 +31,7 @@ class GangIntent:
     save: int
     stop: bool
     grace_ms: int
+    skips: tuple[tuple[int, int], ...] = ()
 
 
 class TaskKind(Enum):
@@ -35,11 +39,16 @@ class TaskKind(Enum):
     CHECK = "check"
     SET_ASIDE = "set-aside"
     COLLECT = "collect"
+    EVIDENCE = "evidence"
+    PREPARE = "prepare"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Work on the shared checkpoint tree, or a question to the trainer; done once per id by one worker."""
+    """Work on the shared checkpoint tree, a question to the trainer, or a look at ranks; done once per id.
+
+    `attempt`: whose ranks are to be looked at.
+    """
 
     id: str
     kind: TaskKind
@@ -47,6 +56,7 @@ class Task:
     checkpoint: Checkpoint | None = None
     keep: tuple[Checkpoint, ...] = ()
     current: int = 0
+    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)

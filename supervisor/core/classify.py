@@ -25,6 +25,11 @@ def classify(fault: GangFault) -> Verdict:
     return next((verdict for rule in RULES if (verdict := rule(fault))), _no_root(fault))
 
 
+def hung(fault: GangFault) -> Verdict | None:
+    """Judged while its ranks lived; `supervisor.core.hang` names who was behind it."""
+    return fault.hang
+
+
 def lost_with_its_node(fault: GangFault) -> Verdict | None:
     if not fault.lost:
         return None
@@ -134,6 +139,7 @@ def start_deadline_passed(fault: GangFault) -> Verdict | None:
 
 
 RULES: tuple[Rule, ...] = (  # order is part of the meaning
+    hung,
     said_by_alarm,
     refused_its_input,
     lost_with_its_node,

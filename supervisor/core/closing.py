@@ -23,6 +23,10 @@ def close_attempt(p: Pass) -> Pass:
             p = _succeed(p, attempt)
         case StopFor.SUSPEND | None:
             p = p.note(Reason.SUSPENDED, _ended_as_asked(p, attempt))
+        case StopFor.ROLLBACK:
+            p = p.note(Reason.STOPPING, f"attempt {attempt.number} ended at step {attempt.completed} for the rollback")
+        case StopFor.MOVE:
+            p = p.note(Reason.STOPPING, f"{_ended_as_asked(p, attempt)}, and moves on")
         case StopFor.FAULT:
             p, refusal = judge_fault(p, attempt)
             if refusal is not None:

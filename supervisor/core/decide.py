@@ -6,16 +6,22 @@ from collections.abc import Callable
 
 from supervisor.core.closing import close_attempt, recover_incident
 from supervisor.core.decision import Decision, Pass
+from supervisor.core.foresight import read_preparation
 from supervisor.core.judging import judge_gang, wake_for_deadline
-from supervisor.core.launching import launch, see_idle_rack
+from supervisor.core.launching import launch
 from supervisor.core.ledger import opened
 from supervisor.core.memory import Memory, Phase, Stage, StopFor
+from supervisor.core.moving import move_at_checkpoint, see_idle_rack
 from supervisor.core.observation import Observation
 from supervisor.core.ordering import send_orders, tend_workers
+from supervisor.core.pace import watch_pace
 from supervisor.core.preparing import plan_collection, read_results, want_check
 from supervisor.core.reasons import Reason
 from supervisor.core.requests import heed_requests, heed_suspension, settle_saves, suspension_wanted
+from supervisor.core.saving import hold_unsaved, see_failed_saves
+from supervisor.core.slowness import judge_slowness
 from supervisor.core.spec import Spec
+from supervisor.core.suspecting import watch_phase
 from supervisor.core.timekeeping import account_time, explain_absence, forget_absence, set_category
 from supervisor.core.watching import hear_workers, see_commits, see_progress
 
@@ -62,7 +68,7 @@ def _phase(p: Pass) -> Phase:
         return Phase.SUCCEEDED
     if attempt is None:
         return _phase_without_attempt(p)
-    if attempt.stage is Stage.LAUNCHING or attempt.stop_for is StopFor.FAULT:
+    if attempt.stage is Stage.LAUNCHING or attempt.stop_for in (StopFor.FAULT, StopFor.ROLLBACK):
         return Phase.RECOVERING if memory.incident is not None else Phase.STARTING
     return Phase.RUNNING
 
@@ -80,17 +86,24 @@ PHASES: tuple[Callable[[Pass], Pass], ...] = (  # order is part of the meaning
     hear_workers,
     see_progress,
     see_commits,
+    see_failed_saves,
+    watch_phase,
+    watch_pace,
     explain_absence,
     heed_requests,
     want_check,
     read_results,
+    read_preparation,
     judge_gang,
+    hold_unsaved,
     heed_suspension,
     close_attempt,
     settle_saves,
     recover_incident,
     launch,
     see_idle_rack,
+    judge_slowness,
+    move_at_checkpoint,
     plan_collection,
     wake_for_deadline,
     name_phase,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from supervisor.core.observation import Alarm, Exit
 from supervisor.core.placement import Placement
+from supervisor.core.verdict import Verdict
 
 # What a rank says when it died because another did. Sources: the texts of JAX's coordination service and of gloo
 # as seen on JAX 0.10 to 0.12 (a peer killed, rank 0 killed, a connection reset in a collective).
@@ -45,7 +46,8 @@ class RankExit:
 class GangFault:
     """`lost` nodes have no worker that syncs; `restarted` nodes have a new worker that knows nothing of the gang.
 
-    `refusals`: (node, why) of workers that would not start their share.
+    `refusals`: (node, why) of workers that would not start their share. `hang`: what was concluded while the ranks
+    still lived; all of their exits are our doing then.
     """
 
     placement: Placement
@@ -56,6 +58,7 @@ class GangFault:
     start_deadline_passed: bool = False
     step: int = 0
     total_steps: int | None = None
+    hang: Verdict | None = None
 
     @property
     def roots(self) -> tuple[RankExit, ...]:

@@ -16,6 +16,7 @@ class Outcome(Enum):
     RECOVERED = "recovered"  # the run has completed a step that it had not completed before
     SUPERSEDED = "superseded"  # another fault, or a person who went back, came before the recovery was complete
     HELD = "held"  # a person must act
+    TOLERATED = "tolerated"  # known, and cheaper to live with than to mend
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from supervisor.core.ledger import Category, Times
 from supervisor.core.memory import Attempt, Stage, StopFor
 from supervisor.core.observation import Alarm, Worker
 from supervisor.core.reasons import Reason
+from supervisor.core.suspecting import judge_hang
+from supervisor.core.verdict import Verdict
 from supervisor.core.watching import ranks_of
 
 KILL_MS = 30_000  # how long after its grace a rank may take to be gone
@@ -43,14 +45,16 @@ def _judge(p: Pass) -> Pass:
         if p.now >= leave_by:
             return _stop(p, attempt, StopFor.DONE, "all steps are done; a rank that does not leave is stopped")
         p = p.wake(leave_by)
+    p, hang = judge_hang(p)
+    attempt = p.memory.attempt or attempt
     if attempt.stage is Stage.SAVING:
-        return _judge_saving(p, attempt, exits)
+        return _judge_saving(p, attempt, exits, hang)
     if attempt.stage is Stage.LAUNCHING and p.now >= attempt.stage_since_ms + p.spec.startup_deadline_ms:
         attempt = replace(attempt, deadline_passed=True)
     failed = any(e.exit.code != 0 for e in exits) or _left_early(p, attempt, exits) or _refusals(p, attempt)
     if failed or attempt.lost or attempt.restarted or attempt.deadline_passed:
         return _fault(p, attempt)
-    return p
+    return _fault(p, replace(attempt, verdict=hang)) if hang is not None else p
 
 
 def wake_for_deadline(p: Pass) -> Pass:
@@ -94,6 +98,7 @@ def gang_fault(p: Pass, attempt: Attempt) -> GangFault:
         start_deadline_passed=attempt.deadline_passed,
         step=attempt.completed,
         total_steps=p.memory.total_steps,
+        hang=attempt.verdict,
     )
 
 
@@ -207,13 +212,13 @@ def _left_early(p: Pass, attempt: Attempt, exits: tuple[RankExit, ...]) -> bool:
     return any(e.exit.code == 0 for e in exits) and not _reached_the_end(p, attempt)
 
 
-def _judge_saving(p: Pass, attempt: Attempt, exits: tuple[RankExit, ...]) -> Pass:
-    """Asked to save and stop. Whatever ends it now, the run ends suspended."""
+def _judge_saving(p: Pass, attempt: Attempt, exits: tuple[RankExit, ...], hang: Verdict | None) -> Pass:
+    """Asked to save and stop. Whatever ends it now, what was to come after it comes."""
     all_left = len(exits) == attempt.placement.layout.world_size
     by_itself = all(e.exit.code in (0, 75) for e in exits)  # others may still write the save that all of them wait for
     late = p.now >= _save_deadline(p, attempt)
-    if all_left or not by_itself or attempt.lost or attempt.restarted or late:
-        return _stop(p, attempt, StopFor.SUSPEND, "asked to stop")
+    if all_left or not by_itself or attempt.lost or attempt.restarted or late or hang is not None:
+        return _stop(p, replace(attempt, verdict=hang), attempt.stop_for or StopFor.SUSPEND, "asked to stop")
     return p
 
 
@@ -242,7 +247,9 @@ def _fault(p: Pass, attempt: Attempt) -> Pass:
     book = p.memory.ledger
     if attempt.stage is Stage.STEPPING:
         silent = p.now - attempt.progressed_ms
-        category = Category.REPLAY if attempt.completed < p.memory.high_step else Category.TRAIN
+        in_save = attempt.watch is not None and attempt.watch.phase == "save"
+        stepping = Category.REPLAY if attempt.completed < p.memory.high_step else Category.TRAIN
+        category = Category.SAVE if in_save else stepping
         book = ledger.moved(book, category, Category.DETECT, silent)
     p = p.remember(incidents=number, high_step=high, ledger=book)
     p = p.record(incident, incident)

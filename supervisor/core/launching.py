@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from supervisor.core import budget
+from supervisor.core.avoiding import avoided, nodes_set_aside
 from supervisor.core.closing import hold
 from supervisor.core.decision import Pass
 from supervisor.core.ladder import Refusal, acted, no_progress
@@ -12,9 +12,11 @@ from supervisor.core.ledger import Times
 from supervisor.core.lineage import extend
 from supervisor.core.memory import Attempt, CheckState, Phase, Stage
 from supervisor.core.observation import Checkpoint
+from supervisor.core.pace import forget_recent
 from supervisor.core.placement import Placement, Shortfall, place
 from supervisor.core.reasons import Reason
 from supervisor.core.requests import suspension_wanted
+from supervisor.core.usable import usable
 
 WORKER_START_MS = 15_000  # how long a present node may take to bring up a worker before it is done without
 
@@ -24,7 +26,7 @@ def launch(p: Pass) -> Pass:
     memory = p.memory
     if memory.attempt or memory.hold or memory.phase is Phase.SUCCEEDED or suspension_wanted(p):
         return p
-    placement = place(p.spec.layout, p.spec.min_racks, _usable(p), memory.placement)
+    placement = _place(p)
     late = _worth_waiting_for(p, placement)
     if late:
         p = p.wake(min(dict(memory.unheard)[node] for node in late) + WORKER_START_MS)
@@ -48,43 +50,21 @@ def launch(p: Pass) -> Pass:
     return _start(p, placement, resume)
 
 
-def see_idle_rack(p: Pass) -> Pass:
-    """What trains with fewer racks than it might is not disturbed for a rack that came back; it is only said."""
-    attempt = p.memory.attempt
-    if attempt is None or attempt.stage is not Stage.STEPPING or len(attempt.placement.racks) >= p.spec.layout.racks:
-        return p
-    used = {rack.rack for rack in attempt.placement.racks}
-    whole = (rack for rack, nodes in _usable(p).items() if len(nodes) >= p.spec.layout.nodes_per_rack)
-    idle = next((rack for rack in whole if rack not in used), "")
-    if idle == attempt.idle_rack:
-        return p
-    p = p.with_attempt(attempt, idle_rack=idle)
-    trains = f"attempt {attempt.number} trains on {attempt.placement.layout}"
-    if not idle:
-        return p.say(Reason.STEPPING, trains)
-    run = p.spec.name
-    text = f"rack {idle} is whole again and idle; marin-sup stop {run}, then marin-sup resume {run} uses it"
-    return p.say(Reason.STEPPING, f"{trains}; {text}").note(Reason.RACK_IDLE, text)
-
-
-def nodes_set_aside(p: Pass) -> frozenset[str]:
-    return budget.set_aside(p.memory.charges, p.spec.node_faults, p.now)
-
-
-def _usable(p: Pass) -> dict[str, tuple[str, ...]]:
-    """Per rack of the fleet, the nodes with a worker that answers and that are not set aside."""
-    avoided = nodes_set_aside(p)
-    answering = {
-        w.node
-        for w in p.obs.workers
-        if w.connected and (w.node, w.session) not in p.memory.fencing and all(gang.ended for gang in w.gangs)
+def _place(p: Pass) -> Placement | Shortfall:
+    """Without what is avoided, unless that would cost a rack."""
+    spec, previous = p.spec, p.memory.placement
+    everything = usable(p)
+    with_all = place(spec.layout, spec.min_racks, everything, previous)
+    avoid = avoided(p)
+    if not avoid or isinstance(with_all, Shortfall):
+        return with_all
+    rest = {
+        rack: () if rack in avoid else tuple(node for node in nodes if node not in avoid)
+        for rack, nodes in everything.items()
     }
-    racks: dict[str, list[str]] = {}
-    for node in p.obs.nodes:
-        nodes = racks.setdefault(node.rack, [])
-        if node.name in answering and node.name not in avoided:
-            nodes.append(node.name)
-    return {rack: tuple(nodes) for rack, nodes in racks.items()}
+    without = place(spec.layout, spec.min_racks, rest, previous)
+    fits = isinstance(without, Placement) and len(without.racks) == len(with_all.racks)
+    return without if fits else with_all
 
 
 def _ranks_of_earlier_attempts(p: Pass) -> str:
@@ -129,7 +109,7 @@ def _release_capacity_hold(p: Pass) -> Pass:
     held = p.memory.hold
     if held is None or held.reason is not Reason.INSUFFICIENT_CAPACITY:
         return p
-    if isinstance(place(p.spec.layout, p.spec.min_racks, _usable(p), p.memory.placement), Shortfall):
+    if isinstance(_place(p), Shortfall):
         return _wake_when_forgiven(p)
     return p.remember(hold=None).note(Reason.RESUMED, "a whole rack is back; the run goes on")
 
@@ -180,7 +160,7 @@ def _start(p: Pass, placement: Placement, resume: Checkpoint | None) -> Pass:
     sessions = tuple((w.node, w.session) for w in p.obs.workers if w.node in placed)
     attempt = Attempt(number, placement, resume, first.offer, sessions, p.now, Stage.LAUNCHING, p.now)
     before = p.memory.placement
-    p = p.remember(
+    p = forget_recent(p).remember(
         attempt=attempt,
         newest_attempt=number,
         lineage=extend(p.memory.lineage, number, resume),

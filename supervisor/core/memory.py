@@ -12,6 +12,8 @@ from supervisor.core.lineage import Candidate, Lineage
 from supervisor.core.observation import Ask, Checkpoint
 from supervisor.core.placement import Placement
 from supervisor.core.reasons import Reason
+from supervisor.core.spec import Layout
+from supervisor.core.verdict import Verdict
 
 VERSION = 1
 MAX_REQUESTS = 64
@@ -40,6 +42,58 @@ class StopFor(Enum):
     FAULT = "fault"
     SUSPEND = "suspend"
     DONE = "done"
+    ROLLBACK = "rollback"  # a person goes back to an earlier step
+    MOVE = "move"  # saved, and on to a better placement
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What the gang is in, and since when nothing of it has moved.
+
+    `phase`: as the trainer contract has it, "step" between steps. `mark` changes with anything that is progress in
+    that phase. `suspected_ms`: since when it is suspected to hang, and `look`: which look at its ranks that asked for.
+    """
+
+    phase: str
+    mark: tuple[int, ...]
+    since_ms: int
+    suspected_ms: int | None = None
+    look: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How long a phase stood still before it went on, of late, in ms: what its deadline is learned from."""
+
+    phase: str
+    silences: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Milliseconds per step: `best` sustained so far on this many racks, `recent` samples, the newest last."""
+
+    racks: int
+    best: float | None = None
+    recent: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Avoided:
+    """A node or rack that placement does without while it can, until then."""
+
+    name: str
+    until_ms: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """A hang that was confirmed: `node` where the evidence named one."""
+
+    at_ms: int
+    node: str | None
+    racks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +123,13 @@ class Attempt:
     deadline_passed: bool = False
     given_up: tuple[str, ...] = ()
     idle_rack: str = ""  # a whole rack that this attempt could have used, had it been there; told once
+    idle_since_ms: int = 0
+    watch: Watch | None = None
+    verdict: Verdict | None = None  # known when it was stopped: a hang is judged while its ranks live
+    slow_node: str = ""  # named once
+    slow_since_ms: int | None = None
+    paced: tuple[int, int] | None = None  # (when, step) of the last sample of the pace
+    moved_at: int = -1  # the checkpoint at which a move was last considered
 
     def session_of(self, node: str) -> str | None:
         return dict(self.sessions).get(node)
@@ -154,3 +215,15 @@ class Memory:
     fencing: tuple[tuple[str, str], ...] = ()
     unwatched_ms: int = 0
     watched_since_ms: int = 0
+    shown: tuple[Shown, ...] = ()
+    paces: tuple[Pace, ...] = ()
+    restarts_ms: tuple[int, ...] = ()  # what it took of late from the start of an attempt to its first step
+    hangs: tuple[Hang, ...] = ()
+    avoided: tuple[Avoided, ...] = ()
+    suspects: tuple[str, ...] = ()  # racks, one of which is behind hangs that nothing else explains
+    skips: tuple[tuple[int, int], ...] = ()
+    prepared: tuple[Layout, ...] = ()
+    preparing: str | None = None  # the fingerprint that programs were last prepared for
+    unprepared: str = ""  # why not, where they could not be
+    unsaved_since_ms: int | None = None
+    failed_save: tuple[int, int] = (0, 0)  # (attempt, step) of the last one that was told of

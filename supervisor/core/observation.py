@@ -45,7 +45,11 @@ class RankState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """`entered` and `completed` are the highest step numbers seen, 0 for none."""
+    """`entered` and `completed` are the highest step numbers seen, 0 for none.
+
+    `own_ms`: its own work in a step of late, without waiting for its peers, 0 where it does not say. `moved`: bytes
+    of the restore or save under way.
+    """
 
     rank: int
     state: RankState
@@ -53,6 +57,8 @@ class Rank:
     entered: int = 0
     completed: int = 0
     exit: Exit | None = None
+    own_ms: int = 0
+    moved: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +128,40 @@ class TaskDone:
     error: str = ""
 
 
-TaskResult = Survey | LayoutCheck | TaskDone
+@dataclass(frozen=True, slots=True)
+class RankEvidence:
+    """What a living process shows from outside.
+
+    `state`: the kernel's letter (R, S, D, T, Z). `cpu`: cores it used while it was watched, None where that was not
+    to be had. `stack`: the frames of its main thread, innermost first. `error`: what could not be seen, and why.
+    """
+
+    rank: int
+    state: str = ""
+    cpu: float | None = None
+    stack: tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One worker's answer about its ranks of an attempt that stands still."""
+
+    id: str
+    ranks: tuple[RankEvidence, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Programs made ready for other layouts. `error`: why there is no answer, as for a trainer that knows of none."""
+
+    id: str
+    answers: tuple[LayoutAnswer, ...] = ()
+    error: str = ""
+
+
+TaskResult = Survey | LayoutCheck | TaskDone | Evidence | Prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,19 +192,33 @@ class Alarm:
     checkpoint: Checkpoint | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class FailedSave:
+    """A save that failed while training went on."""
+
+    attempt: int
+    step: int
+    message: str = ""
+
+
 class Ask(Enum):
     CHECKPOINT_NOW = "checkpointNow"
     STOP = "stop"
     RESUME = "resume"
+    ROLLBACK = "rollback"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a person asks of a run, carried out once per id."""
+    """What a person asks of a run, carried out once per id.
+
+    `from_step`: of a resume or rollback. `skip_batches`: how many batches after it are passed over.
+    """
 
     id: str
     ask: Ask
     from_step: int | None = None
+    skip_batches: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +233,7 @@ class Observation:
     workers: tuple[Worker, ...] = ()
     commits: tuple[Checkpoint, ...] = ()
     alarms: tuple[Alarm, ...] = ()
+    failed_saves: tuple[FailedSave, ...] = ()
     requests: tuple[Request, ...] = ()
     total_steps: int | None = None
     contract_spoken: bool = False

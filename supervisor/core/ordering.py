@@ -13,12 +13,14 @@ from supervisor.core.actions import (
     WorkerOrder,
 )
 from supervisor.core.decision import Pass
+from supervisor.core.foresight import preparation_wanted
 from supervisor.core.judging import stop_key
 from supervisor.core.memory import Attempt, CheckState, Phase, Stage, StopFor
 from supervisor.core.observation import Worker
 from supervisor.core.placement import PlacedRank
 from supervisor.core.preparing import check_id, collect_id, set_aside_id, survey_id
 from supervisor.core.reasons import Reason
+from supervisor.core.suspecting import evidence_wanted
 from supervisor.core.watching import retained
 
 STANDBY = "standby"
@@ -55,9 +57,12 @@ def send_orders(p: Pass) -> Pass:
     attempt = p.memory.attempt
     placed = set(attempt.sessions) if attempt else set()
     share = _share_key(attempt) if attempt else ""
+    look = _look(p)
     due: list[tuple[Worker, str, tuple[Task, ...]]] = []
     for worker in p.obs.workers:
         work = tasks(p) if worker.node == steward else ()
+        if look is not None and (worker.node, worker.session) in placed:
+            work = (*work, look)
         key = share if (worker.node, worker.session) in placed else STANDBY
         key += "".join(f"+{task.id}" for task in work)
         if worker.connected and worker.order_key != key:
@@ -74,6 +79,8 @@ def tasks(p: Pass) -> tuple[Task, ...]:
     wanted: list[Task] = []
     if memory.check is CheckState.WANTED and memory.phase is not Phase.SUCCEEDED:
         wanted.append(Task(check_id(p), TaskKind.CHECK, layouts=p.spec.allowed_layouts()))
+    if preparation := preparation_wanted(p):
+        wanted.append(preparation)
     if memory.attempt is None and memory.found is None and memory.phase is not Phase.SUCCEEDED and not memory.hold:
         wanted.append(Task(survey_id(p), TaskKind.SURVEY))
     wanted += [Task(set_aside_id(c), TaskKind.SET_ASIDE, checkpoint=c) for c in memory.to_set_aside[:8]]
@@ -81,6 +88,13 @@ def tasks(p: Pass) -> tuple[Task, ...]:
         what = collect_id(memory.collecting)
         wanted.append(Task(what, TaskKind.COLLECT, keep=retained(p), current=memory.collecting.attempt))
     return tuple(wanted)
+
+
+def _look(p: Pass) -> Task | None:
+    """What every worker of a gang that stands still is to look at."""
+    wanted = evidence_wanted(p)
+    attempt = p.memory.attempt
+    return Task(wanted, TaskKind.EVIDENCE, attempt=attempt.number) if wanted and attempt else None
 
 
 def _steward(p: Pass) -> str | None:
@@ -100,7 +114,7 @@ def _share_key(attempt: Attempt) -> str:
 
 def _asked_to_stop(attempt: Attempt) -> bool:
     """By a request that the trainer heeds, and so saves first; a stop by TERM is a command."""
-    return attempt.stage is Stage.SAVING or attempt.stop_for is StopFor.SUSPEND
+    return attempt.stage is Stage.SAVING or attempt.stop_for in (StopFor.SUSPEND, StopFor.MOVE)
 
 
 def _shares(p: Pass) -> dict[tuple[str, str], GangIntent]:
@@ -130,10 +144,13 @@ def _intent(p: Pass, attempt: Attempt, ranks: tuple[PlacedRank, ...]) -> GangInt
         save=attempt.save,
         stop=_asked_to_stop(attempt),
         grace_ms=_grace(p, attempt),
+        skips=p.memory.skips,
     )
 
 
 def _grace(p: Pass, attempt: Attempt) -> int:
-    if attempt.stop_for is StopFor.FAULT:
+    if attempt.verdict is not None:  # it hangs, and its stacks are known: TERM would only take time
+        return 0
+    if attempt.stop_for in (StopFor.FAULT, StopFor.ROLLBACK):
         return min(FAULT_GRACE_MS, p.spec.stop_grace_ms)
     return p.spec.stop_grace_ms

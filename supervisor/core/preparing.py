@@ -9,7 +9,16 @@ from supervisor.core.decision import Pass
 from supervisor.core.ladder import MEND_THE_MANIFEST, NEVER_JUST_RESTARTED, Refusal, add_damaged
 from supervisor.core.lineage import Candidate, candidates, damaged_on_lineage, rebuild
 from supervisor.core.memory import CheckState
-from supervisor.core.observation import Checkpoint, LayoutCheck, StepState, Survey, TaskDone, TaskResult
+from supervisor.core.observation import (
+    Checkpoint,
+    Evidence,
+    LayoutCheck,
+    Prepared,
+    StepState,
+    Survey,
+    TaskDone,
+    TaskResult,
+)
 from supervisor.core.reasons import Reason
 
 EXIT_DATA = 65  # sysexits(3), as the trainer contract has it
@@ -72,6 +81,8 @@ def _read(p: Pass, result: TaskResult) -> Pass:
             return _read_check(p, result) if wanted else p
         case TaskDone():
             return _read_done(p, result)
+        case Evidence() | Prepared():  # read where they were asked for
+            return p
 
 
 def _read_survey(p: Pass, survey: Survey) -> Pass:

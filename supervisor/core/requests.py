@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from supervisor.core.answering import answer
 from supervisor.core.budget import forgiven
 from supervisor.core.decision import Pass
 from supervisor.core.judging import supersede_incident
 from supervisor.core.memory import (
-    MAX_REQUESTS,
     Attempt,
     CheckState,
     Phase,
@@ -19,6 +19,7 @@ from supervisor.core.memory import (
 )
 from supervisor.core.observation import Ask, Request
 from supervisor.core.reasons import Reason
+from supervisor.core.rollback import roll_back
 from supervisor.core.spec import Cause
 
 
@@ -52,7 +53,9 @@ def heed_suspension(p: Pass) -> Pass:
     if attempt.stage is Stage.STEPPING:
         p = p.with_attempt(attempt, stage=Stage.SAVING, stage_since_ms=p.now)
         return p.say(Reason.STOPPING, f"attempt {attempt.number} saves and stops, as asked")
-    if attempt.stage in (Stage.STEPPING, Stage.LAUNCHING):
+    if attempt.stop_for is StopFor.MOVE:  # it saves already
+        return p.with_attempt(attempt, stop_for=StopFor.SUSPEND)
+    if attempt.stage is Stage.LAUNCHING:
         p = p.with_attempt(attempt, stage=Stage.STOPPING, stage_since_ms=p.now, stop_for=StopFor.SUSPEND)
         return p.say(
             Reason.STOPPING, f"attempt {attempt.number} is stopped, as asked; it had completed no step to save"
@@ -72,34 +75,36 @@ def _heed(p: Pass, request: Request) -> Pass:
             return _checkpoint_now(p, request)
         case Ask.RESUME:
             return _resume(p, request)
+        case Ask.ROLLBACK:
+            return roll_back(p, request)
 
 
 def _stop(p: Pass, request: Request) -> Pass:
     if p.memory.phase is Phase.SUCCEEDED:
-        return _answer(p, request, RequestState.REFUSED, "the run has succeeded already")
-    return _answer(p.remember(suspend_asked=True), request, RequestState.DONE, "the run saves and stops")
+        return answer(p, request, RequestState.REFUSED, "the run has succeeded already")
+    return answer(p.remember(suspend_asked=True), request, RequestState.DONE, "the run saves and stops")
 
 
 def _checkpoint_now(p: Pass, request: Request) -> Pass:
     attempt = p.memory.attempt
     if attempt is None or attempt.stage not in (Stage.LAUNCHING, Stage.STEPPING):
-        return _answer(p, request, RequestState.REFUSED, f"nothing trains now (the run is {p.memory.phase.value})")
+        return answer(p, request, RequestState.REFUSED, f"nothing trains now (the run is {p.memory.phase.value})")
     p = p.with_attempt(attempt, save=attempt.save + 1)
     message = f"attempt {attempt.number} is asked to save"
-    return _answer(p, request, RequestState.PENDING, message, after_step=attempt.completed, attempt=attempt.number)
+    return answer(p, request, RequestState.PENDING, message, after_step=attempt.completed, attempt=attempt.number)
 
 
 def _resume(p: Pass, request: Request) -> Pass:
     memory = p.memory
     if memory.phase is Phase.SUCCEEDED:
-        return _answer(p, request, RequestState.REFUSED, "the run has succeeded already")
+        return answer(p, request, RequestState.REFUSED, "the run has succeeded already")
     if memory.hold is None and not memory.suspend_asked and memory.attempt is not None:
         text = "the run trains already"
         if request.from_step is not None:
             text = f"the run trains; stop it first: marin-sup stop {p.spec.name}"
-        return _answer(p, request, RequestState.REFUSED, text)
+        return answer(p, request, RequestState.REFUSED, text)
     if p.spec.suspend:
-        return _answer(p, request, RequestState.REFUSED, "spec.suspend is true; set it to false")
+        return answer(p, request, RequestState.REFUSED, "spec.suspend is true; set it to false")
     if request.from_step is not None:  # what is done again from there is this person's choice, not the fault's cost
         action = f"a person went back to step {request.from_step}"
         p = supersede_incident(p, memory.ledger.run, action=action)
@@ -116,7 +121,7 @@ def _resume(p: Pass, request: Request) -> Pass:
     )
     step = f" from step {request.from_step}" if request.from_step is not None else ""
     p = p.say(Reason.RESUMED, f"resumed by request {request.id}{step}")
-    return _answer(p.note(Reason.RESUMED, f"a person resumed the run{step}"), request, RequestState.DONE, "resuming")
+    return answer(p.note(Reason.RESUMED, f"a person resumed the run{step}"), request, RequestState.DONE, "resuming")
 
 
 def _settled(p: Pass, outcome: RequestOutcome) -> RequestOutcome:
@@ -133,14 +138,3 @@ def _settled(p: Pass, outcome: RequestOutcome) -> RequestOutcome:
     if attempt is None or attempt.number != outcome.attempt or attempt.stage is Stage.STOPPING:
         return replace(outcome, state=RequestState.REFUSED, message="the attempt ended before it had saved")
     return outcome
-
-
-def _answer(
-    p: Pass, request: Request, state: RequestState, message: str, after_step: int = 0, attempt: int = 0
-) -> Pass:
-    outcome = RequestOutcome(request.id, request.ask, state, message, after_step, attempt)
-    if state is RequestState.REFUSED:
-        p = p.note(Reason.REQUEST_REFUSED, f"request {request.id} ({request.ask.value}): {message}")
-    asked = {seen.id for seen in p.obs.requests}  # an outcome is forgotten only once nobody asks for it any more
-    old = [done for done in p.memory.requests[: -MAX_REQUESTS + 1] if done.id in asked]
-    return p.remember(requests=(*old, *p.memory.requests[-MAX_REQUESTS + 1 :], outcome))

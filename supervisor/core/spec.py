@@ -17,6 +17,7 @@ class Cause(Enum):
     DATA = "data"
     STORAGE = "storage"
     UNKNOWN = "unknown"
+    REQUEST = "request"  # a person asked for it: never charged
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,47 @@ class Budgets:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """Between which bounds a learned deadline of one phase lies; before anything is learned it is the ceiling."""
+
+    floor_ms: int
+    ceiling_ms: int
+
+
+MINUTE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """How long one phase of the trainer contract may stand still before it is suspected, by phase."""
+
+    importing: Limits = Limits(MINUTE_MS, 15 * MINUTE_MS)
+    init: Limits = Limits(MINUTE_MS, 30 * MINUTE_MS)
+    restore: Limits = Limits(MINUTE_MS, 30 * MINUTE_MS)
+    compiling: Limits = Limits(2 * MINUTE_MS, 30 * MINUTE_MS)
+    first_step: Limits = Limits(MINUTE_MS, 30 * MINUTE_MS)
+    step: Limits = Limits(2_000, 15 * MINUTE_MS)
+    save: Limits = Limits(MINUTE_MS, 30 * MINUTE_MS)
+    evaluation: Limits = Limits(MINUTE_MS, 30 * MINUTE_MS)
+    exit: Limits = Limits(MINUTE_MS, 10 * MINUTE_MS)
+
+
+class Growing(Enum):
+    """Whether a run that trains on fewer racks than it might goes back to more."""
+
+    WHEN_IT_PAYS = "WhenItPays"
+    ALWAYS = "Always"
+    NEVER = "Never"
+
+
+@dataclass(frozen=True, slots=True)
 class Spec:
-    """One run. `fingerprint` changes whenever the trainer or the layout does, so that a check is asked anew."""
+    """One run.
+
+    `fingerprint` changes whenever the trainer or the layout does, so that a check is asked anew. `settle_ms`: how long
+    a rack must have been whole and idle before the run grows back to it. `slow_share`, `slow_for_ms`: by how much, and
+    for how long, steps must have become slower before a node is blamed. `unsaved_limit_ms`: how long saves may fail.
+    """
 
     name: str
     layout: Layout
@@ -78,6 +118,13 @@ class Spec:
     startup_deadline_ms: int = 45 * 60_000
     worker_lost_ms: int = 5_000
     stop_grace_ms: int = 10_000
+    deadlines: Deadlines = Deadlines()
+    growing: Growing = Growing.WHEN_IT_PAYS
+    settle_ms: int = 10 * MINUTE_MS
+    slow_share: float = 0.1
+    slow_for_ms: int = 5 * MINUTE_MS
+    unsaved_limit_ms: int = 6 * HOUR_MS
+    prepare_ahead: bool = True
     keep_newest: int = 3
     keep_every_steps: int | None = None
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from supervisor.core import ledger
 from supervisor.core.decision import Pass
 from supervisor.core.ledger import Category
-from supervisor.core.memory import Memory, Phase, Stage
+from supervisor.core.memory import Memory, Phase, Stage, Watch
 from supervisor.core.observation import RankState
 from supervisor.core.reasons import Reason
 from supervisor.core.watching import ranks_of
@@ -58,12 +58,18 @@ def _account_absence(p: Pass) -> Pass:
             memory.attempt,
             stage_since_ms=memory.attempt.stage_since_ms + away,
             progressed_ms=_moved(memory.attempt.progressed_ms, away, p.now),
+            watch=_watched_later(memory.attempt.watch, away),
         )
         memory = replace(memory, attempt=attempt)
     p = replace(p, memory=memory)
     return p.note(
         Reason.RESTARTED_WITHOUT_WATCH, f"nobody watched for {away / 1000:.1f} s; deadlines are moved by that"
     )
+
+
+def _watched_later(watch: Watch | None, away: int) -> Watch | None:
+    """A suspicion from before the absence is dropped: the ranks are looked at anew."""
+    return None if watch is None else replace(watch, since_ms=watch.since_ms + away, suspected_ms=None)
 
 
 def _moved(progressed_ms: int, away: int, now: int) -> int:

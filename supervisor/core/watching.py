@@ -10,6 +10,8 @@ from supervisor.core.memory import MAX_CHECKPOINTS, Stage
 from supervisor.core.observation import Checkpoint, Rank
 from supervisor.core.reasons import Reason
 
+MAX_RESTARTS = 9
+
 
 def ranks_of(p: Pass) -> tuple[tuple[str, Rank], ...]:
     """(node, rank) of every rank of the current attempt that a worker of that attempt reports."""
@@ -52,6 +54,7 @@ def see_progress(p: Pass) -> Pass:
         return p
     attempt = replace(attempt, completed=completed, progressed_ms=p.now)
     if attempt.stage is Stage.LAUNCHING:
+        p = p.remember(restarts_ms=(*p.memory.restarts_ms, p.now - attempt.started_ms)[-MAX_RESTARTS:])
         attempt = replace(attempt, stage=Stage.STEPPING, stage_since_ms=p.now)
         p = p.note(Reason.STEPPING, f"attempt {attempt.number} completed its first step, {completed}")
     return p.with_attempt(attempt)

@@ -10,9 +10,13 @@ from supervisor.core.observation import Checkpoint, RankState, StepState
 from supervisor.core.spec import Layout
 from supervisor.wire import messages
 from supervisor.wire.events import MAX_STEP
+from supervisor.wire.text import printable
 
 LAST_WORDS = 600  # characters of a rank's output that the core looks at
 MAX_SURVEYED = 4096
+MAX_RANKS = 256  # of one node
+MAX_CORES = 4096
+MAX_FRAMES, MAX_FRAME = 32, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,8 @@ def _rank(rank: messages.RankReport, now: int) -> observation.Rank:
     ended = None
     if (end := rank.exit) is not None:
         ended = observation.Exit(end.code, end.signal, end.by_us, now - end.ago_ms, end.tail[-LAST_WORDS:])
-    return observation.Rank(rank.rank, state, rank.phase, rank.entered, rank.completed, ended)
+    own_ms, moved = max(0, getattr(rank, "own_ms", 0)), max(0, getattr(rank, "moved", 0))
+    return observation.Rank(rank.rank, state, rank.phase, rank.entered, rank.completed, ended, own_ms, moved)
 
 
 def _result(result: messages.TaskResult) -> observation.TaskResult:
@@ -65,6 +70,10 @@ def _result(result: messages.TaskResult) -> observation.TaskResult:
             return _survey(result)
         case "check":
             return _check(result)
+        case "evidence":
+            return _evidence(result)
+        case "prepare":
+            return _prepared(result)
         case _:
             return observation.TaskDone(result.id, result.ok, result.error)
 
@@ -119,6 +128,32 @@ def _answer(item: Any) -> observation.LayoutAnswer | None:
     return observation.LayoutAnswer(Layout(*shape), item.get("fits") is True, str(item.get("reason") or "")[:500])
 
 
+def _evidence(result: messages.TaskResult) -> observation.Evidence:
+    if not result.ok:
+        return observation.Evidence(result.id, error=result.error or "the ranks could not be looked at")
+    ranks = tuple(seen for item in _list(result.result, "ranks")[:MAX_RANKS] if (seen := _rank_evidence(item)))
+    return observation.Evidence(result.id, ranks)
+
+
+def _rank_evidence(item: Any) -> observation.RankEvidence | None:
+    if not isinstance(item, dict) or not isinstance(item.get("rank"), int):
+        return None
+    cpu = item.get("cpu")
+    seen_cpu = float(cpu) if isinstance(cpu, int | float) and 0 <= cpu < MAX_CORES else None
+    stack = tuple(printable(frame, MAX_FRAME) for frame in _list(item, "stack")[:MAX_FRAMES] if isinstance(frame, str))
+    state, error = str(item.get("state") or "")[:1], printable(str(item.get("error") or ""), MAX_FRAME)
+    return observation.RankEvidence(item["rank"], state, seen_cpu, stack, error)
+
+
+def _prepared(result: messages.TaskResult) -> observation.Prepared:
+    if not result.ok:
+        return observation.Prepared(result.id, error=result.error or "it failed")
+    found = result.result
+    answers = tuple(answer for item in _list(found, "answers") if (answer := _answer(item)))
+    said = str(found.get("output") or found.get("reason") or "the trainer does not prepare programs")
+    return observation.Prepared(result.id, answers, "" if answers else printable(said[-LAST_WORDS:], LAST_WORDS))
+
+
 def _list(found: dict[str, Any], name: str) -> list[Any]:
     value = found.get(name)
     return value if isinstance(value, list) else []
@@ -148,7 +183,7 @@ def _gang_order(gang: actions.GangIntent, around: Surroundings, fails: dict[int,
         checkpoints=around.checkpoints,
         cache=around.cache,
         resume=messages.CheckpointRef(gang.resume.attempt, gang.resume.step) if gang.resume else None,
-        plan=around.plan,
+        plan=around.plan | ({"skippedBatches": [list(skip) for skip in gang.skips]} if gang.skips else {}),
         control=messages.Control(gang.save, gang.stop, tuple((r, n) for r, n in sorted(fails.items()) if r in ours)),
         grace_ms=gang.grace_ms,
     )
@@ -174,6 +209,12 @@ def _task(task: actions.Task, around: Surroundings) -> messages.TaskOrder:
         case actions.TaskKind.COLLECT:
             keep = [[c.attempt, c.step] for c in task.keep]
             arguments = {"root": root, "keep": keep, "current": task.current}
+        case actions.TaskKind.EVIDENCE:
+            arguments = {"attempt": task.attempt}
+        case actions.TaskKind.PREPARE:
+            shapes = [messages_layout(layout) for layout in task.layouts]
+            trainer = _checked_trainer(around.trainer)
+            arguments = {"trainer": trainer, "layouts": shapes, "cache": around.cache}
     return messages.TaskOrder(task.id, task.kind.value, arguments)
 
 
