@@ -10,7 +10,7 @@ from supervisor.core.decision import Pass
 from supervisor.core.ladder import Refusal, acted, no_progress
 from supervisor.core.ledger import Times
 from supervisor.core.lineage import extend
-from supervisor.core.memory import Attempt, CheckState, Phase, Stage
+from supervisor.core.memory import Attempt, CheckState, Phase, Stage, Watch
 from supervisor.core.observation import Checkpoint
 from supervisor.core.pace import forget_recent
 from supervisor.core.placement import Placement, Shortfall, place
@@ -159,6 +159,7 @@ def _start(p: Pass, placement: Placement, resume: Checkpoint | None) -> Pass:
     placed = set(placement.nodes)
     sessions = tuple((w.node, w.session) for w in p.obs.workers if w.node in placed)
     attempt = Attempt(number, placement, resume, first.offer, sessions, p.now, Stage.LAUNCHING, p.now)
+    attempt = replace(attempt, watch=Watch("", (0, 0, 0), p.now))
     before = p.memory.placement
     p = forget_recent(p).remember(
         attempt=attempt,

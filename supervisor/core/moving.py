@@ -61,7 +61,7 @@ def move_at_checkpoint(p: Pass) -> Pass:
 
 
 def _move(p: Pass, attempt: Attempt, reason: Reason, why: str) -> Pass:
-    p = p.with_attempt(attempt, stage=Stage.SAVING, stage_since_ms=p.now, stop_for=StopFor.MOVE, watch=None)
+    p = p.with_attempt(attempt, stage=Stage.SAVING, stage_since_ms=p.now, stop_for=StopFor.MOVE)
     return p.say(reason, f"attempt {attempt.number} saves and moves: {why}").note(reason, why)
 
 

@@ -16,8 +16,10 @@ MIN_SAMPLE_MS = 500  # several short steps make one sample: reports are gathered
 def watch_pace(p: Pass) -> Pass:
     """One sample whenever steps were completed since the last, and nothing but steps happened in between."""
     attempt = p.memory.attempt
-    if attempt is None or attempt.stage is not Stage.STEPPING or attempt.watch is None or attempt.watch.phase != STEP:
-        return p.with_attempt(attempt, paced=None) if attempt is not None and attempt.paced is not None else p
+    if attempt is None or attempt.stage is not Stage.STEPPING:
+        return p
+    if attempt.watch is None or attempt.watch.phase != STEP:
+        return p.with_attempt(attempt, paced=None) if attempt.paced is not None else p
     if attempt.paced is None:
         return p.with_attempt(attempt, paced=(p.now, attempt.completed))
     since_ms, step = attempt.paced

@@ -16,6 +16,8 @@ def phase_of_gang(attempt: Attempt, ranks: Iterable[Rank], total_steps: int | No
     """The contract's phase that decides which deadline applies; "step" or "first step" while ranks train."""
     phases = {rank.phase for rank in ranks if rank.state is not RankState.EXITED}
     if attempt.stage is Stage.LAUNCHING:
+        if not phases:
+            return ""
         return next((phase for phase in STARTING if phase in phases), FIRST_STEP)
     at_the_end = total_steps is not None and attempt.completed >= total_steps
     if at_the_end or phases == {"exit"}:

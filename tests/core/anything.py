@@ -13,7 +13,11 @@ NODES = ["r0n0", "r0n1", "r1n0", "r1n1"]
 WORDS = [*NODES, "r0", "r1", "s1", "", "standby", "a1:stop", "a1:run", "survey-0-1", "check-0-2", "collect-a1:1"]
 KINDS = ["checkpoint-damaged", "checkpoint-foreign", "non-finite-loss", "peer-failed", "compile", "restore", "save"]
 NUMBERS = st.one_of(st.integers(0, 3), st.integers(-2, 100_000))
-FEW = {"ranks_per_node": st.integers(0, 2), "signal": st.one_of(st.none(), st.integers(0, 64))}  # loops run over them
+FEW = {
+    "ranks_per_node": st.integers(0, 2),  # loops run over them
+    "signal": st.one_of(st.none(), st.integers(0, 64)),
+    "because": st.sampled_from(NODES),  # a verdict always says something
+}
 
 
 def anything(kind: Any) -> st.SearchStrategy[Any]:
