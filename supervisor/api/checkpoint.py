@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from supervisor.api.duration import Between, Duration
 from supervisor.api.rules import at_most_one_of
 from supervisor.api.section import Effect, Path, Section, described
 
@@ -38,6 +39,12 @@ class Checkpoint(Section):
         "Besides the newest, keep for good the first checkpoint at or after each multiple of so many steps.",
         Effect.NEXT_CHECKPOINT,
         None,
+    )
+    unsaved_limit: Annotated[Duration, Between("1s", "240h")] = described(
+        "How long saves may fail, while training goes on, before the run is held.",
+        Effect.AT_ONCE,
+        default_factory=lambda: Duration.parse("6h"),
+        json_schema_extra={"default": "6h"},
     )
     verify: bool = described(
         "Use only checkpoints whose manifest verifies. With false, those reported as committed are trusted.",

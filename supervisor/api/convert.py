@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from supervisor.api import budget, requests, types
+from supervisor.api import budget, deadlines, requests, types
 from supervisor.core import observation
 from supervisor.core import spec as core
 
@@ -32,6 +32,12 @@ def core_spec(run: types.TrainingRun) -> core.Spec:
         startup_deadline_ms=recovery.startup_deadline.milliseconds,
         worker_lost_ms=recovery.worker_lost.milliseconds,
         stop_grace_ms=recovery.stop_grace.milliseconds,
+        deadlines=_deadlines(recovery.deadlines),
+        growing=core.Growing(recovery.growing),
+        settle_ms=recovery.settle.milliseconds,
+        slow_for_ms=recovery.slow_for.milliseconds,
+        unsaved_limit_ms=checkpoint.unsaved_limit.milliseconds,
+        prepare_ahead=spec.trainer.prepare_ahead == "Auto",
         keep_newest=checkpoint.keep_newest,
         keep_every_steps=checkpoint.keep_every_steps,
     )
@@ -51,6 +57,28 @@ def fingerprint(run: types.TrainingRun) -> str:
 
 def _budget(written: budget.Budget) -> core.Budget:
     return core.Budget(written.count, written.window.milliseconds)
+
+
+def _deadlines(written: deadlines.Deadlines) -> core.Deadlines:
+    default = core.Deadlines()
+    return core.Deadlines(
+        importing=_limits(written.import_, default.importing),
+        init=_limits(written.init, default.init),
+        restore=_limits(written.restore, default.restore),
+        compiling=_limits(written.compile, default.compiling),
+        first_step=_limits(written.first_step, default.first_step),
+        step=_limits(written.step, default.step),
+        save=_limits(written.save, default.save),
+        evaluation=_limits(written.eval, default.evaluation),
+        exit=_limits(written.exit, default.exit),
+    )
+
+
+def _limits(written: deadlines.Limits, default: core.Limits) -> core.Limits:
+    """A bound that was given alone pushes the other one, rather than contradict it."""
+    floor = written.floor.milliseconds if written.floor else default.floor_ms
+    ceiling = written.ceiling.milliseconds if written.ceiling else max(default.ceiling_ms, floor)
+    return core.Limits(min(floor, ceiling), ceiling)
 
 
 def core_request(request: requests.Request) -> observation.Request:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from supervisor.api.budget import Budget
+from supervisor.api.deadlines import Deadlines
 from supervisor.api.duration import Between, Duration
 from supervisor.api.section import Effect, Section, described
 
@@ -50,6 +51,24 @@ class Recovery(Section):
     )
     stop_grace: Annotated[Duration, Between("0s", "1h")] = _duration(
         "How long a rank that was asked to end may take before it is killed.", Effect.AT_ONCE, "10s"
+    )
+    deadlines: Deadlines = described(
+        "How long each phase may stand still before it is suspected to hang: a multiple of what this run has shown, "
+        "within these limits.",
+        Effect.AT_ONCE,
+        default_factory=Deadlines,
+    )
+    growing: Literal["WhenItPays", "Always", "Never"] = described(
+        "Whether a run on fewer racks goes back to more, at a checkpoint: when the time that it saves until the last "
+        "step exceeds what a restart costs, always, or never.",
+        Effect.AT_ONCE,
+        "WhenItPays",
+    )
+    settle: Annotated[Duration, Between("0s", "24h")] = _duration(
+        "How long a rack must have been whole and idle before the run grows back to it.", Effect.AT_ONCE, "10m"
+    )
+    slow_for: Annotated[Duration, Between("1s", "24h")] = _duration(
+        "How long steps must have been a tenth slower before a node is blamed for it.", Effect.AT_ONCE, "5m"
     )
     budgets: Budgets = described(
         "Faults that are forgiven, by cause; a run that used one up is held.", Effect.AT_ONCE, default_factory=Budgets

@@ -82,6 +82,12 @@ class Trainer(Section):
         Effect.NEXT_ATTEMPT,
         None,
     )
+    prepare_ahead: Literal["Auto", "Off"] = described(
+        "Auto: while training goes on, the trainer is asked, at low priority, to compile its programs for the other "
+        "allowed layouts. Off: it is not asked, and a reshard waits for the compiler.",
+        Effect.AT_ONCE,
+        "Auto",
+    )
     layout_check: Literal["Auto", "Off"] = described(
         "Auto: before attempt 1 the trainer is asked whether it fits every layout from minRacks to racks; one that "
         "does not know the question is accepted unchecked. Off: it is not asked.",

@@ -49,8 +49,8 @@ def read_preparation(p: Pass) -> Pass:
 
 
 def _remember(p: Pass, result: Prepared) -> Pass:
-    ready = tuple(answer.layout for answer in result.answers if answer.fits)
-    missing = [f"{answer.layout}: {answer.reason}" for answer in result.answers if not answer.fits]
+    ready = tuple(answer.layout for answer in result.layouts if answer.fits)
+    missing = [f"{answer.layout}: {answer.reason}" for answer in result.layouts if not answer.fits]
     unprepared = (result.error or "; ".join(missing))[:500]
     p = p.remember(preparing=p.spec.fingerprint, prepared=ready, unprepared=unprepared)
     if ready:

@@ -157,7 +157,7 @@ class Prepared:
     """Programs made ready for other layouts. `error`: why there is no answer, as for a trainer that knows of none."""
 
     id: str
-    answers: tuple[LayoutAnswer, ...] = ()
+    layouts: tuple[LayoutAnswer, ...] = ()
     error: str = ""
 
 

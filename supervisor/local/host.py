@@ -83,6 +83,7 @@ class LocalHost:
                 workers=(*self.workers(), *self._unheard(memory)),
                 commits=progress.commits,
                 alarms=progress.alarms,
+                failed_saves=progress.failed_saves,
                 requests=(*self._declared, *self._asked, *self._requests()),
                 total_steps=progress.total_steps,
                 contract_spoken=memory.attempt is not None and progress.greeted == memory.attempt.number,

@@ -14,7 +14,7 @@ from typing import Any
 from supervisor.api.records import to_json
 from supervisor.core.decision import Note
 from supervisor.core.incident import Incident
-from supervisor.core.observation import Alarm, Checkpoint
+from supervisor.core.observation import Alarm, Checkpoint, FailedSave
 from supervisor.driver import Decided
 from supervisor.local.clock import LocalClock
 from supervisor.local.history import History
@@ -39,6 +39,7 @@ class Snapshot:
 
     commits: tuple[Checkpoint, ...]
     alarms: tuple[Alarm, ...]
+    failed_saves: tuple[FailedSave, ...]
     total_steps: int | None
     greeted: int
 
@@ -115,7 +116,7 @@ class LocalRecorder:
     def snapshot(self) -> Snapshot:
         with self._lock:
             p = self._progress
-            return Snapshot(tuple(p.commits), tuple(p.alarms), p.total_steps, p.greeted)
+            return Snapshot(tuple(p.commits), tuple(p.alarms), tuple(p.failed_saves), p.total_steps, p.greeted)
 
     def progress(self) -> Progress:
         """A copy that stands still."""

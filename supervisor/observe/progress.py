@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from supervisor.core.observation import Alarm, Checkpoint
+from supervisor.core.observation import Alarm, Checkpoint, FailedSave
 
 WINDOW = 32  # completed steps that pace is measured over
 MAX_ALARMS = 256
@@ -34,6 +34,7 @@ class Progress:
     phase: str = ""
     alarms: deque[Alarm] = field(default_factory=lambda: deque(maxlen=MAX_ALARMS))
     commits: deque[Checkpoint] = field(default_factory=lambda: deque(maxlen=MAX_COMMITS))
+    failed_saves: deque[FailedSave] = field(default_factory=lambda: deque(maxlen=MAX_ALARMS))
     commit_times: dict[Checkpoint, int] = field(default_factory=dict)
     pace: deque[tuple[int, int, int]] = field(default_factory=lambda: deque(maxlen=WINDOW))  # (attempt, step, ms)
 
@@ -79,6 +80,8 @@ class Progress:
                 self.phase = str(event.get("phase", ""))
             case "checkpoint" if event.get("state") == "committed":
                 self._committed(at_ms, attempt, event)
+            case "checkpoint" if event.get("state") == "failed":
+                self._save_failed(attempt, event)
             case "alarm":
                 self._alarm(attempt, rank, event)
 
@@ -114,6 +117,12 @@ class Progress:
         if checkpoint is not None and checkpoint.attempt == attempt and checkpoint not in self.commits:
             self.commits.append(checkpoint)
             self.commit_times[checkpoint] = at_ms
+
+    def _save_failed(self, attempt: int, event: dict[str, Any]) -> None:
+        checkpoint = _checkpoint(event)
+        if checkpoint is not None and checkpoint.attempt == attempt:
+            message = str(event.get("message") or "no reason given")
+            self.failed_saves.append(FailedSave(attempt, checkpoint.step, message[:500]))
 
     def _alarm(self, attempt: int, rank: int, event: dict[str, Any]) -> None:
         kind, message = str(event.get("kind", "other")), str(event.get("message", ""))
