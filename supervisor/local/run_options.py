@@ -118,4 +118,4 @@ def surroundings_of(options: RunOptions) -> Surroundings:
     }
     root = directory.root.resolve()
     checkpoints = (root / spec.checkpoint.directory).resolve()
-    return Surroundings(trainer, str(checkpoints), str(directory.cache.resolve()), plan)
+    return Surroundings(trainer, str(checkpoints), str(directory.cache.resolve()), plan, spec.layout.ranks_per_node)

@@ -27,6 +27,14 @@ class Surroundings:
     checkpoints: str
     cache: str
     plan: dict[str, Any] = field(default_factory=dict)
+    ranks_per_node: int = 0
+
+    @property
+    def standby(self) -> messages.Standby | None:
+        """What every node keeps ready, spares as well: one may take over at any time."""
+        if not self.trainer.module or not self.trainer.preload or self.ranks_per_node <= 0:
+            return None
+        return messages.Standby(self.trainer, self.ranks_per_node)
 
 
 # ---- reports to observations
@@ -166,7 +174,7 @@ def order_for(order: actions.WorkerOrder, around: Surroundings, fails: dict[int,
     """`fails`: fault injection per rank, the one thing in an order that the core does not know of."""
     gangs = (_gang_order(order.gang, around, fails),) if order.gang else ()
     work = tuple(_task(task, around) for task in order.tasks)
-    return messages.Order(revision=0, key=order.key, gangs=gangs, tasks=work)
+    return messages.Order(revision=0, key=order.key, gangs=gangs, tasks=work, standby=around.standby)
 
 
 def _gang_order(gang: actions.GangIntent, around: Surroundings, fails: dict[int, int]) -> messages.GangOrder:

@@ -98,6 +98,14 @@ class TaskOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class Standby:
+    """Interpreters to keep ready on the node: `slots` of them, with `trainer.preload` imported."""
+
+    trainer: TrainerCommand
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """`key` names what is asked, so that the supervisor can see whether a worker acts on it already."""
 
@@ -105,6 +113,7 @@ class Order:
     key: str = ""
     gangs: tuple[GangOrder, ...] = ()
     tasks: tuple[TaskOrder, ...] = ()
+    standby: Standby | None = None
     leave: bool = False  # the run is over here: stop everything and exit
 
 
@@ -133,6 +142,7 @@ class RankReport:
     entered: int = 0
     completed: int = 0
     start: str = "cold"  # cold or warm
+    start_reason: str = ""  # why cold
     output_bytes: int = 0
     rejected_events: int = 0
     exit: ExitReport | None = None

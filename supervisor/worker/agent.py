@@ -24,6 +24,7 @@ from supervisor.worker.link import OrderThread, ReportThread
 from supervisor.worker.rank_process import Surroundings
 from supervisor.worker.reporting import Reporting
 from supervisor.worker.spool import EventSpool
+from supervisor.worker.standbys import Standbys
 from supervisor.worker.tasks import Tasks
 
 EXIT_SUPERSEDED = 75  # another worker speaks for this node
@@ -42,7 +43,8 @@ class Agent:
         self._selector = selectors.DefaultSelector()
         self._wake = _WakeUp(self._selector)
         self._spool = EventSpool(settings.workdir / "spool")
-        around = Surroundings(settings.workdir, self._selector, self._spool, self._news)
+        self._standbys = Standbys(settings.workdir, self._selector)
+        around = Surroundings(settings.workdir, self._selector, self._spool, self._standbys, self._news)
         self._gangs = Gangs(around)
         self._tasks = Tasks(settings.workdir, self._news)
         client = SyncClient(_address_source(settings.sync), settings.node, secrets.token_hex(8))
@@ -65,6 +67,7 @@ class Agent:
             self._follow_signals(now)
             ended = self._reap(now)
             due = [self._gangs.advance(now)]
+            due.append(self._standbys.advance(now, self._gangs.quiet_at()))
             self._tasks.advance()
             if self._leaving is not None and self._gangs.all_ended and self._reporting.told(now):
                 return self._leaving
@@ -84,6 +87,7 @@ class Agent:
     def _follow_orders(self, now: float) -> None:
         order = self._orders.newest()
         if order is not None and self._leaving is None:
+            self._standbys.follow(order.standby)
             self._gangs.follow(order, now)
             self._tasks.follow(order.tasks)
             self._reporting.order_taken(order)
@@ -103,6 +107,7 @@ class Agent:
         self._leaving = code
         self._gangs.stop_all(now)
         self._tasks.stop_all()
+        self._standbys.stop_all()
         self._reporting.leaving()
 
     def _reap(self, now: float) -> bool:
@@ -119,15 +124,15 @@ class Agent:
             if rank is not None:
                 rank.reaped(status, now)
                 ended = True
-            else:  # a task, or an orphan that came to us and needs no more than this
-                ended |= self._tasks.reaped(pid, status)
+            elif not self._standbys.reaped(pid, status, now):
+                ended |= self._tasks.reaped(pid, status)  # or an orphan that came to us and needs no more than this
         return ended
 
     def _kill_strays(self) -> None:
         """KILL what left a rank's session and has outlived the rank; orphans are our children, as we are subreaper."""
         living, strays = self._gangs.living(), []
         for process in processes():
-            if process.parent != os.getpid() or process.pid in self._tasks.pids:
+            if process.parent != os.getpid() or process.pid in self._tasks.pids | self._standbys.pids:
                 continue
             if self._gangs.rank(process.pid) is None and _rank_of(process.pid) not in living:
                 strays.append(process.pid)

@@ -9,6 +9,8 @@ from supervisor.wire.messages import GangOrder, GangReport
 from supervisor.worker.offer import PortOffer
 from supervisor.worker.rank_process import RankProcess, Surroundings
 
+STARTING_SECONDS = 20.0  # that a gang's start has the node for itself; a slower one shares it
+
 
 class Gang:
     def __init__(self, order: GangOrder, around: Surroundings) -> None:
@@ -17,6 +19,7 @@ class Gang:
         self._order = order
         self._control = self._written_control = order.control
         self._started = False
+        self._started_at = float("-inf")
         self._stopping = False
         directory = attempt_workdir(around.workdir, order.number)
         self.ranks = tuple(
@@ -33,8 +36,17 @@ class Gang:
         """Ordered, but an older gang still lives."""
         return not self._started and not self.ended
 
+    @property
+    def quiet_at(self) -> float:
+        """When the node may do other work (monotonic seconds): a gang that starts, or will soon be followed by
+        another one, comes first, but not for ever."""
+        if all(rank.stepped and rank.ended is None for rank in self.ranks):
+            return float("-inf")
+        ends = (rank.ended.at for rank in self.ranks if rank.ended is not None)
+        return max(self._started_at, *ends, float("-inf")) + STARTING_SECONDS
+
     def start(self, offer: PortOffer, now: float) -> None:
-        self._started = True
+        self._started, self._started_at = True, now
         for rank in self.ranks:
             if rank.assignment.rank == 0:
                 offer.give_up(self._order.coordinator)

@@ -54,6 +54,10 @@ class Gangs:
             waiting[-1].start(self.offer, now)
         return min(times, default=None)
 
+    def quiet_at(self) -> float:
+        """When there is time for what can wait; see `Gang.quiet_at`."""
+        return max((gang.quiet_at for gang in self._gangs.values()), default=float("-inf"))
+
     def stop_all(self, now: float, grace_ms: int | None = None) -> None:
         for gang in self._gangs.values():
             gang.stop(now, grace_ms)

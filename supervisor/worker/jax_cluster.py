@@ -1,4 +1,4 @@
-"""Our cluster environment for JAX: it makes `jax.distributed.initialize()` work without arguments.
+"""Joining JAX's coordinator: `jax.distributed.initialize()` works without arguments, and dials at the right moment.
 
 The one file that imports JAX, loaded inside a rank once JAX itself was imported. JAX takes the first environment in its
 list that is present, and its Kubernetes one would win on a cluster, so ours goes to the front
@@ -7,12 +7,15 @@ list that is present, and its Kubernetes one would win on a cluster, so ours goe
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+from typing import Any
 
 from jax._src.clusters import ClusterEnv
 
 from supervisor.wire import contract
+from supervisor.worker.coordinator import wait_until_listening
 
 
 class MarinSupCluster(ClusterEnv):  # type: ignore[no-untyped-call]
@@ -49,3 +52,29 @@ def register() -> None:
     known = ClusterEnv._cluster_types
     known.remove(MarinSupCluster)
     known.insert(0, MarinSupCluster)
+
+
+def wait_before_dialling() -> None:
+    """Make `jax.distributed.initialize`, with arguments or without, wait until the coordinator listens.
+
+    A connection that is refused once is tried again after a whole second (gRPC's first backoff). Raises AttributeError
+    when JAX has no such class any more.
+    """
+    from jax._src.distributed import State
+
+    dial = State.initialize
+
+    @functools.wraps(dial)
+    def initialize(
+        self: Any, coordinator_address: str | None = None, *arguments: Any, process_id: int | None = None, **named: Any
+    ) -> Any:
+        position = arguments[1] if len(arguments) > 1 else process_id
+        rank = position if position is not None else int(os.environ.get(contract.ENV_PROCESS_ID, "0"))
+        address = coordinator_address or os.environ.get(contract.ENV_COORDINATOR)
+        if rank != 0 and address:
+            wait_until_listening(address)
+        if len(arguments) <= 1:
+            named["process_id"] = process_id
+        return dial(self, coordinator_address, *arguments, **named)
+
+    State.initialize = initialize  # type: ignore[method-assign]

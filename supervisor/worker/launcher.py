@@ -29,42 +29,66 @@ LINGER_SECONDS = 10.0  # after a failure was said, how long atexit (JAX's shutdo
 
 def main() -> NoReturn:
     descriptor, parent = int(sys.argv[1]), int(sys.argv[2])
-    set_death_signal(signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(contract.EXIT_RESTART)  # the worker died before the death signal was set
-    with os.fdopen(descriptor, "rb") as file:
-        assignment = json.load(file)
-    os.environ.clear()
-    os.environ.update(assignment["environment"])
-    _put_last(assignment["root"])
+    tie_to(parent)
+    assignment = read_json(descriptor)
+    set_environment(assignment["environment"])
     trainer = assignment["trainer"]
     if trainer["command"]:
-        _become(trainer["command"])
+        _exec(trainer["command"])
+    prepare(assignment["root"], trainer["preload"])
+    become(assignment)
+
+
+def tie_to(parent: int) -> None:
+    """Die with the worker."""
+    set_death_signal(signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(contract.EXIT_RESTART)  # it died before the death signal was set
+
+
+def set_environment(environment: dict[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+
+
+def read_json(descriptor: int) -> Any:
+    with os.fdopen(descriptor, "rb") as file:
+        return json.load(file)
+
+
+def prepare(root: str, preload: list[str]) -> None:
+    """All that needs no assignment. The trainer's own packages win over ours, which lie in `root`."""
+    _put_last(root)
     after_import("jax._src.clusters", _register_with_jax)
-    _preload(trainer["preload"])
-    _run(trainer["module"], trainer["args"])
+    after_import("jax._src.distributed", _wait_before_dialling)
+    _preload(preload)
+
+
+def become(assignment: dict[str, Any]) -> NoReturn:
+    """Be that rank, in a process that is prepared."""
+    set_environment(assignment["environment"])
+    _run(assignment["trainer"]["module"], assignment["trainer"]["args"])
 
 
 def _put_last(root: str) -> None:
-    """The trainer's own packages win over ours."""
     inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if root in sys.path[1:] and root not in inherited:
         sys.path.remove(root)
         sys.path.append(root)
 
 
-def _become(command: list[str]) -> NoReturn:
+def _exec(command: list[str]) -> NoReturn:
     """The death signal stays in force across exec."""
     try:
         os.execvpe(command[0], command, os.environ)
     except OSError as error:
-        _refuse(f"trainer.command: {command[0]!r} cannot be started: {error.strerror}")
+        refuse(f"trainer.command: {command[0]!r} cannot be started: {error.strerror}")
 
 
 def _preload(modules: list[str]) -> None:
     for name in modules:
         if not _exists(name):
-            _refuse(f"trainer.preload: there is no module {name!r} for {sys.executable}")
+            refuse(f"trainer.preload: there is no module {name!r} for {sys.executable}")
         try:
             importlib.import_module(name)
         except Exception as error:  # noqa: BLE001 (whatever the trainer raises ends this process)
@@ -73,9 +97,9 @@ def _preload(modules: list[str]) -> None:
 
 def _run(module: str, arguments: list[str]) -> NoReturn:
     if not _exists(module):
-        _refuse(f"trainer.module: there is no module {module!r} for {sys.executable}")
+        refuse(f"trainer.module: there is no module {module!r} for {sys.executable}")
     if _is_package(module) and not _exists(f"{module}.__main__"):
-        _refuse(f"trainer.module: {module!r} is a package without a __main__; name the module in it that trains")
+        refuse(f"trainer.module: {module!r} is a package without a __main__; name the module in it that trains")
     sys.argv = [module, *arguments]
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -106,7 +130,8 @@ def _is_package(name: str) -> bool:
     return found is not None and found.submodule_search_locations is not None
 
 
-def _refuse(sentence: str) -> NoReturn:
+def refuse(sentence: str) -> NoReturn:
+    """A mistake in the manifest: say it and leave."""
     print(f"marin-sup: {sentence}", file=sys.stderr, flush=True)
     os._exit(contract.EXIT_CONFIG)
 
@@ -152,6 +177,18 @@ def _register_with_jax() -> None:
         print(
             "marin-sup: this JAX has changed its cluster environments, jax.distributed.initialize() needs its "
             f"arguments: {error}",
+            file=sys.stderr,
+        )
+
+
+def _wait_before_dialling() -> None:
+    try:
+        from supervisor.worker.jax_cluster import wait_before_dialling
+
+        wait_before_dialling()
+    except (ImportError, AttributeError) as error:
+        print(
+            f"marin-sup: this JAX has changed how it initialises; ranks may wait a second for the coordinator: {error}",
             file=sys.stderr,
         )
 

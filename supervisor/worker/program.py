@@ -27,14 +27,27 @@ def launch(
 ) -> subprocess.Popen[bytes]:
     """Start a trainer through the launcher, in a session of its own. Call from the main thread: the launcher dies with
     the thread that started it. `trainer`: the members of TrainerCommand. Raises OSError."""
-    assignment = {"trainer": dict(trainer), "environment": dict(environment), "root": _ROOT}
-    descriptor = os.memfd_create("assignment", os.MFD_CLOEXEC)
+    descriptor = assignment_file(trainer, environment)
     try:
-        with os.fdopen(os.dup(descriptor), "wb") as file:
-            file.write(json.dumps(assignment).encode())
-        os.lseek(descriptor, 0, os.SEEK_SET)
         arguments = ["supervisor.worker.launcher", str(descriptor), str(os.getpid())]
         return _start(arguments, environment, directory, output, (descriptor,))
+    finally:
+        os.close(descriptor)
+
+
+def assignment_file(trainer: Mapping[str, Any], environment: Mapping[str, str]) -> int:
+    """A descriptor from which the launcher reads what it is to run. Raises OSError."""
+    return _memory_file({"trainer": dict(trainer), "environment": dict(environment), "root": _ROOT})
+
+
+def start_standby(
+    preload: tuple[str, ...], environment: Mapping[str, str], directory: str | None, output: int, channel: int
+) -> subprocess.Popen[bytes]:
+    """Start `supervisor.worker.standby_start`, which talks on the socket `channel`; the same rules as for `launch`."""
+    descriptor = _memory_file({"preload": list(preload), "environment": dict(environment), "root": _ROOT})
+    try:
+        arguments = ["supervisor.worker.standby_start", str(descriptor), str(os.getpid()), str(channel)]
+        return _start(arguments, environment, directory, output, (descriptor, channel))
     finally:
         os.close(descriptor)
 
@@ -42,6 +55,14 @@ def launch(
 def start_task(arguments: list[str], environment: Mapping[str, str], output: int) -> subprocess.Popen[bytes]:
     """Start `supervisor.worker.task`; the same rules as for `launch`."""
     return _start(["supervisor.worker.task", *arguments, str(os.getpid())], environment, None, output, ())
+
+
+def _memory_file(value: Any) -> int:
+    descriptor = os.memfd_create("assignment", os.MFD_CLOEXEC)
+    with os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(json.dumps(value).encode())
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def _start(

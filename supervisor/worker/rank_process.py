@@ -29,6 +29,8 @@ from supervisor.worker.event_pipe import EventPipe
 from supervisor.worker.output import OutputLog
 from supervisor.worker.program import launch, rank_base_environment
 from supervisor.worker.spool import EventSpool
+from supervisor.worker.standby import StandbyInterpreter
+from supervisor.worker.standbys import Standbys
 
 TURN_BYTES = 64 << 10  # read from one pipe before the others get their turn
 LAST_BYTES = 1 << 20  # read of each pipe after the rank's end, should a survivor still write
@@ -42,6 +44,7 @@ class Surroundings:
     workdir: Path
     selector: selectors.BaseSelector
     spool: EventSpool
+    standbys: Standbys
     news: Callable[[bool], None]
 
 
@@ -71,6 +74,8 @@ class RankProcess:
         self._output: OutputLog | None = None
         self._events: EventPipe | None = None
         self._output_pipe = -1
+        self._standby: StandbyInterpreter | None = None
+        self._cold_because = ""
 
     def start(self, now: float) -> None:
         """Start the process; what prevents it becomes an exit with a sentence as its last words."""
@@ -130,6 +135,7 @@ class RankProcess:
 
     def report(self, now: float) -> RankReport:
         ended = self.ended
+        cold_because = self._cold_because if self._standby is None else self._standby.cold_because
         state = "exited" if ended else "running" if self._seen_event else "starting"
         return RankReport(
             rank=self.assignment.rank,
@@ -138,6 +144,8 @@ class RankProcess:
             phase=self._phase,
             entered=self._entered,
             completed=self._completed,
+            start="cold" if cold_because or self._standby is None else "warm",
+            start_reason=cold_because,
             output_bytes=self._output.total_bytes if self._output else 0,
             rejected_events=self._rejected + (self._events.too_long if self._events else 0),
             exit=ExitReport(ended.code, ended.signal, ended.by_us, int((now - ended.at) * 1000), ended.tail)
@@ -152,17 +160,38 @@ class RankProcess:
             **trainer.environment,
             **rank_environment(self._order, self.assignment, self._paths),
         }
+        if not self._spawn_warm(environment):
+            self._spawn_cold(environment)
+        assert self._process is not None
+        self.pid = self._process.pid
+        assert self._events is not None
+        self._around.selector.register(self._output_pipe, selectors.EVENT_READ, self._read_output)
+        self._around.selector.register(self._events.descriptor, selectors.EVENT_READ, self._read_events)
+        self._around.news(True)
+
+    def _spawn_warm(self, environment: dict[str, str]) -> bool:
+        trainer = self._order.trainer
+        taken = self._around.standbys.take(trainer)
+        if isinstance(taken, str):
+            self._cold_because = taken
+            return False
+        try:
+            self._process, self._output_pipe = taken.use(dataclasses.asdict(trainer), environment)
+        except OSError as error:
+            self._around.standbys.give_back(taken)
+            self._cold_because = f"its standby is lost: {error}"
+            return False
+        self._standby = taken
+        return True
+
+    def _spawn_cold(self, environment: dict[str, str]) -> None:
+        trainer = self._order.trainer
         self._output_pipe, write_end = os.pipe()
         os.set_blocking(self._output_pipe, False)
         try:
             self._process = launch(dataclasses.asdict(trainer), environment, trainer.working_directory, write_end)
         finally:
             os.close(write_end)
-        self.pid = self._process.pid
-        assert self._events is not None
-        self._around.selector.register(self._output_pipe, selectors.EVENT_READ, self._read_output)
-        self._around.selector.register(self._events.descriptor, selectors.EVENT_READ, self._read_events)
-        self._around.news(True)
 
     def _read_output(self) -> int:
         """Returns how much was read: 0 when there was nothing."""
@@ -205,6 +234,11 @@ class RankProcess:
         self._around.spool.append(self._order.number, self.assignment.rank, event)
         self._around.news(urgent)
 
+    @property
+    def stepped(self) -> bool:
+        """Whether it has completed a step in this attempt."""
+        return self._completed > 0
+
     def _note_step(self, event: dict[str, Any]) -> bool:
         """Returns whether it is the first one completed."""
         step: int = event["step"]
@@ -235,6 +269,8 @@ class RankProcess:
             self._events.close()
         if self._output:
             self._output.close()
+        if self._standby:
+            self._standby.close()
         self._around.news(True)
 
     def _unregister(self, descriptor: int) -> None:
