@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
-
 from supervisor.api.duration import Between, Duration
 from supervisor.api.rules import Rule
 from supervisor.api.section import Effect, Section, described
 
 Bound = Annotated[Duration, Between("100ms", "24h")]
-
-
-def _bound(text: str, default: str) -> Any:
-    return described(
-        text, Effect.AT_ONCE, default_factory=lambda: Duration.parse(default), json_schema_extra={"default": default}
-    )
 
 
 def _wrong_way_round(floor: Duration | None, ceiling: Duration | None) -> str | None:
@@ -41,21 +33,22 @@ class Limits(Section):
     ceiling: Bound | None = described("Never suspected later than this.", Effect.AT_ONCE, None)
 
 
-def _limits(text: str) -> Any:
-    return described(text, Effect.AT_ONCE, default_factory=Limits)
+def _limits(text: str, floor: str, ceiling: str, **constraints: Any) -> Any:
+    limits = Limits(floor=Duration.parse(floor), ceiling=Duration.parse(ceiling))
+    return described(
+        f"{text} Left out: {floor} to {ceiling}.", Effect.AT_ONCE, default_factory=lambda: limits, **constraints
+    )
 
 
 class Deadlines(Section):
-    """Limits per phase of the trainer contract. What is left out keeps the default that its description names."""
+    """Limits per phase of the trainer contract. A bound that is left out keeps its default."""
 
-    import_: Limits = Field(
-        default_factory=Limits, alias="import", description=f"Imports, from 1m to 15m. {Effect.AT_ONCE}"
-    )
-    init: Limits = _limits("Joining the other ranks, from 1m to 30m.")
-    restore: Limits = _limits("Reading a checkpoint, from 1m to 30m; bytes that move start it anew.")
-    compile: Limits = _limits("Compiling, or loading compiled programs, from 2m to 30m.")
-    first_step: Limits = _limits("From there to the first completed step, from 1m to 30m.")
-    step: Limits = _limits("From one completed step to the next, from 2s to 15m.")
-    save: Limits = _limits("The part of a save that blocks, from 1m to 30m; bytes that move start it anew.")
-    eval: Limits = _limits("One evaluation, from 1m to 30m.")
-    exit: Limits = _limits("From the last step to the end of the process, from 1m to 10m.")
+    import_: Limits = _limits("Imports.", "1m", "15m", alias="import")
+    init: Limits = _limits("Joining the other ranks.", "1m", "30m")
+    restore: Limits = _limits("Reading a checkpoint; bytes that move start it anew.", "1m", "30m")
+    compile: Limits = _limits("Compiling, or loading compiled programs.", "2m", "30m")
+    first_step: Limits = _limits("From there to the first completed step.", "1m", "30m")
+    step: Limits = _limits("From one completed step to the next.", "2s", "15m")
+    save: Limits = _limits("The part of a save that blocks; bytes that move start it anew.", "1m", "30m")
+    eval: Limits = _limits("One evaluation.", "1m", "30m")
+    exit: Limits = _limits("From the last step to the end of the process.", "1m", "10m")
