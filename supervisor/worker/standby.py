@@ -123,8 +123,9 @@ class StandbyInterpreter:
             return  # it does so itself once it has imported all
 
     def _close_channel(self) -> None:
-        self._unregister(self._channel)
-        self._channel.close()
+        if self._channel.fileno() >= 0:
+            self._unregister(self._channel)
+            self._channel.close()
 
     def _unregister(self, file: socket.socket | int) -> None:
         if file in self._selector.get_map():
