@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from supervisor.wire.messages import Control, GangOrder, LayoutShape, RankAssignment, TrainerCommand
+from supervisor.wire.messages import FAULTS, Control, GangOrder, LayoutShape, RankAssignment, TrainerCommand
 
 CONTRACT = "1"
 
@@ -90,9 +90,14 @@ def layout_object(layout: LayoutShape) -> dict[str, int]:
 
 
 def control_object(control: Control, rank: int) -> dict[str, object]:
-    """What this rank reads in its control file: its own `fail` number alone."""
+    """What this rank reads in its control file: its own faults alone. A kind of fault that nobody knows is left out."""
     fail = max((number for target, number in control.fail if target == rank), default=0)
-    return {"version": 1, "save": control.save, "stop": control.stop, "fail": fail}
+    found: dict[str, object] = {"version": 1, "save": control.save, "stop": control.stop, "fail": fail}
+    chaos: dict[str, int] = {}
+    for target, kind, number in control.chaos:
+        if target == rank and kind in FAULTS:
+            chaos[kind] = max(number, chaos.get(kind, 0))
+    return found | {"chaos": chaos} if chaos else found
 
 
 def replace_json(path: Path, value: object) -> None:

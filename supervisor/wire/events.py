@@ -23,6 +23,7 @@ MAX_INTEGER = 1 << 62
 MAX_STEP = 10**12  # what a request may name, too
 
 PHASES = ("import", "init", "restore", "compile", "train", "save", "eval", "exit")
+MOVING = ("restore", "save")  # the phases in which bytes move
 ALARMS = ("checkpoint-damaged", "checkpoint-foreign", "non-finite-loss", "peer-failed", "data", "storage", "other")
 
 Event = dict[str, Any]
@@ -170,7 +171,9 @@ _EVENTS: dict[str, dict[str, tuple[bool, Check]]] = {
         "tokens": (False, _integer(0)),
         "loss": (False, _measured),
         "metrics": (False, _metrics),
+        "ownSeconds": (False, _number(minimum=0)),
     },
+    "progress": {"phase": (True, _one_of(*MOVING)), "bytes": (True, _integer(0))},
     "eval": {"step": (True, _integer(0, MAX_STEP)), "loss": (True, _measured)},
     "checkpoint": {
         "state": (True, _one_of("started", "committed", "failed")),

@@ -52,6 +52,9 @@ class TrainerCommand:
     working_directory: str | None = None
 
 
+FAULTS = ("hang", "spin", "slowMs")  # by the names of the control file
+
+
 @dataclass(frozen=True, slots=True)
 class Control:
     """What MARIN_SUP_CONTROL says; numbers only grow within an attempt."""
@@ -59,6 +62,7 @@ class Control:
     save: int = 0
     stop: bool = False
     fail: tuple[tuple[int, int], ...] = ()  # (rank, number): fault injection
+    chaos: tuple[tuple[int, str, int], ...] = ()  # (rank, one of FAULTS, number): more of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ ORDER = GangOrder(
     checkpoints="/ckpt",
     cache="/cache",
     resume=CheckpointRef(11, 0),
-    control=Control(save=2, fail=((3, 1), (2, 9), (3, 4))),
+    control=Control(save=2, fail=((3, 1), (2, 9), (3, 4)), chaos=((2, "hang", 1), (3, "slowMs", 250), (3, "x", 1))),
 )
 
 
@@ -65,8 +65,12 @@ def test_a_ranks_environment_fits_the_schema(resume: CheckpointRef | None) -> No
 def test_a_control_file_holds_the_ranks_own_fault_alone() -> None:
     found = control_object(ORDER.control, 3)
     validator("control").validate(found)
-    assert found == {"version": 1, "save": 2, "stop": False, "fail": 4}
-    assert control_object(ORDER.control, 0)["fail"] == 0
+    assert found == {"version": 1, "save": 2, "stop": False, "fail": 4, "chaos": {"slowMs": 250}}
+    assert control_object(ORDER.control, 2)["chaos"] == {"hang": 1}
+    unharmed = control_object(ORDER.control, 0)
+    validator("control").validate(unharmed)
+    assert unharmed["fail"] == 0
+    assert "chaos" not in unharmed
     assert layout_object(ORDER.layout) == {"racks": 2, "nodesPerRack": 1, "ranksPerNode": 2}
 
 
@@ -104,6 +108,8 @@ LAYOUT = {"racks": 1, "nodesPerRack": 1, "ranksPerNode": 1}
         ({"event": "step", "step": 1, "state": "completed", "loss": math.nan}, {"loss": None}),
         ({"event": "step", "step": 1, "state": "entered", "metrics": {"a": math.inf, "b": 1.5}}, None),
         ({"event": "step", "step": 1, "state": "entered", "time": math.inf}, {"event": "step"}),
+        ({"event": "step", "step": 1, "state": "completed", "ownSeconds": 0.25}, {"ownSeconds": 0.25}),
+        ({"event": "progress", "phase": "restore", "bytes": 1 << 40}, {"bytes": 1 << 40}),
         ({"event": "eval", "step": 0, "loss": -math.inf}, {"loss": None}),
         ({"event": "checkpoint", "state": "committed", "attempt": 1, "step": 0, "bytes": 5}, {"bytes": 5}),
         ({"event": "alarm", "kind": "data", "message": "\ud800"}, {"message": "\\ud800"}),
@@ -143,6 +149,9 @@ def test_a_good_event_is_kept_and_fits_the_schema(sent: dict[str, Any], kept: di
         json.dumps({**HELLO, "peakFlopsPerDevice": 0}).encode(),
         json.dumps({"event": "layout", "layout": {**LAYOUT, "more": 1}, "fits": True, "reason": ""}).encode(),
         b'{"event":"phase","phase":"lunch"}',
+        b'{"event":"progress","phase":"train","bytes":1}',
+        b'{"event":"progress","phase":"save","bytes":-1}',
+        b'{"event":"step","step":1,"state":"completed","ownSeconds":-0.1}',
         b'{"event":"alarm","kind":"data"}',
         b"[" * 16_000,
         b'{"event":"phase","phase":"init","reason":"' + b"x" * MAX_LINE_BYTES + b'"}',
