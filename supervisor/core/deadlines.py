@@ -8,14 +8,14 @@ from supervisor.core.memory import Shown
 from supervisor.core.spec import Deadlines, Limits
 
 STEP, FIRST_STEP = "step", "first step"
-KEPT = 64  # silences remembered per phase
+KEPT = 256  # silences remembered per phase: what comes once in a hundred steps should be among them
 # A step is suspected after 4 typical silences, and after half as much again as the longest of late; 16.9 s steps of
 # which those during a save take 20.6 s give 68 to 83 s, where operators wait 15 minutes today. The other phases come
 # once an attempt and differ more (a cold file cache, a first compilation), so they get more of their longest.
 TYPICAL, LONGEST = 4.0, 1.5
 LONGEST_OF_A_PHASE = 3.0
 LEARNED_FROM = 5  # silences of steps; fewer say too little
-CONFIRM = 2.0  # what is suspected is taken for certain after this many deadlines, unless evidence settles it before
+CONFIRM = 4.0  # what is suspected is taken for certain after this many deadlines, unless evidence settles it before
 
 
 def deadline_ms(phase: str, shown: tuple[Shown, ...], deadlines: Deadlines) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from supervisor.core.observation import Alarm, Checkpoint, Exit
+from supervisor.core.observation import Alarm, Checkpoint, Exit, FailedSave
 from tests.core.node import SimGang, SimRank, SimWorker
 
 if TYPE_CHECKING:
@@ -75,8 +75,11 @@ class SimAttempt:
             return self._fail(65, "shard 7 is no text")
         if world.exits_zero_at == step:
             return self._finish()
+        if self._stands_still(step):
+            return None
         for rank in self.ranks:
-            rank.completed = step
+            rank.completed = rank.entered = step
+            rank.own_ms = world.own_ms.get(self._node_of(rank), 10) if world.own_ms else 0
         stopping = world.heeds_stop and any(gang.intent.stop for _, gang in self.parts)
         asked = max(gang.intent.save for _, gang in self.parts)
         if step % world.every == 0 or step == world.total or stopping or asked > self.parts[0][1].saves_done:
@@ -89,7 +92,22 @@ class SimAttempt:
             self._finish()
         return None
 
+    def _stands_still(self, step: int) -> bool:
+        """Whether a rank that is stuck keeps all from finishing `step`; those that are not have entered it."""
+        if all(rank.stuck is None for rank in self.ranks):
+            return False
+        for rank in self.ranks:
+            if rank.stuck is None or self.world.stuck_inside:
+                rank.entered = step
+        return True
+
+    def _node_of(self, rank: SimRank) -> str:
+        return next(worker.node for worker, gang in self.parts if rank in gang.ranks)
+
     def _commit(self, step: int) -> None:
+        if self.world.saves_fail:
+            self.world.failed_saves.append(FailedSave(self.number, step, "no space left on device"))
+            return
         checkpoint = self.world.tree.commit(self.number, step, self.intent.resume)
         teller = next(worker for worker, gang in self.parts if any(rank.number == 0 for rank in gang.ranks))
         teller.unsaid_commits.append(checkpoint)

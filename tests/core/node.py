@@ -7,11 +7,14 @@ from dataclasses import dataclass, field, replace
 from supervisor.core.actions import Command, GangIntent, Task, TaskKind, WorkerOrder
 from supervisor.core.observation import (
     Checkpoint,
+    Evidence,
     Exit,
     Gang,
     LayoutAnswer,
     LayoutCheck,
+    Prepared,
     Rank,
+    RankEvidence,
     RankState,
     TaskDone,
     TaskResult,
@@ -27,6 +30,9 @@ class SimRank:
     phase: str = "import"
     completed: int = 0
     exit: Exit | None = None
+    entered: int = 0
+    stuck: RankEvidence | None = None  # it goes nowhere, and this is what it shows
+    own_ms: int = 0
 
     @property
     def alive(self) -> bool:
@@ -36,7 +42,13 @@ class SimRank:
         if self.exit is not None:
             return Rank(self.number, RankState.EXITED, self.phase, self.completed, self.completed, self.exit)
         state = RankState.RUNNING if self.phase == "train" else RankState.STARTING
-        return Rank(self.number, state, self.phase, self.completed, self.completed)
+        entered = max(self.entered, self.completed)
+        return Rank(self.number, state, self.phase, entered, self.completed, own_ms=self.own_ms)
+
+    def looked_at(self) -> RankEvidence:
+        """A rank that waits for another spins in its collective."""
+        seen = self.stuck or RankEvidence(self.number, "R", 1.0, ("wait.py:1 collective",))
+        return replace(seen, rank=self.number)
 
 
 @dataclass
@@ -102,6 +114,11 @@ class SimWorker:
                 continue
             if task.kind is TaskKind.CHECK and check_fails is not None:
                 self.results[task.id] = replace(check_fails, id=task.id)
+            elif task.kind is TaskKind.EVIDENCE:
+                ranks = tuple(r.looked_at() for g in self.gangs for r in g.ranks if r.alive)
+                self.results[task.id] = Evidence(task.id, ranks)
+            elif task.kind is TaskKind.PREPARE:
+                self.results[task.id] = Prepared(task.id, tuple(LayoutAnswer(x, True) for x in task.layouts))
             else:
                 self.results[task.id] = _done(task, tree, refuses)
 

@@ -14,7 +14,19 @@ from supervisor.core.decide import decide, first_memory
 from supervisor.core.decision import Decision, Note
 from supervisor.core.incident import Incident
 from supervisor.core.memory import Memory, Phase, Stage
-from supervisor.core.observation import Alarm, Ask, Checkpoint, Exit, LayoutCheck, Node, Observation, Request, Worker
+from supervisor.core.observation import (
+    Alarm,
+    Ask,
+    Checkpoint,
+    Exit,
+    FailedSave,
+    LayoutCheck,
+    Node,
+    Observation,
+    RankEvidence,
+    Request,
+    Worker,
+)
 from supervisor.core.reasons import Reason
 from supervisor.core.spec import Layout, Spec
 from tests.builders import START_MS, fleet, spec
@@ -57,6 +69,11 @@ class World:
     fence_needs_sync: bool = False  # a worker that is cut off cannot be ended, either
     checks: dict[Layout, str] | None = field(default_factory=dict)  # refused layouts, with why
     check_fails: LayoutCheck | None = None  # what comes of every check instead
+    tick_ms: int = TICK_MS  # how long the ranks take for a step
+    saves_fail: bool = False
+    failed_saves: list[FailedSave] = field(default_factory=list)
+    stuck_inside: bool = False  # a rank that is stuck has entered its step
+    own_ms: dict[str, int] = field(default_factory=dict)  # own work in a step by node; empty: no rank says
     tree: Tree = field(default_factory=Tree)
     workers: dict[str, SimWorker] = field(default_factory=dict)
     alarms: list[Alarm] = field(default_factory=list)
@@ -73,8 +90,8 @@ class World:
 
     # what happens
 
-    def tick(self, ms: int = TICK_MS) -> Decision:
-        self.move(ms)
+    def tick(self, ms: int | None = None) -> Decision:
+        self.move(ms or self.tick_ms)
         return self.decide()
 
     def move(self, ms: int = TICK_MS) -> None:
@@ -120,6 +137,7 @@ class World:
             workers=tuple(self._show(node) for node in self.nodes if node in self._shown),
             commits=tuple(self.commits),
             alarms=tuple(self.alarms),
+            failed_saves=tuple(self.failed_saves),
             requests=tuple(self.requests),
             total_steps=self.total if self.tells_total and self.tree.attempts else None,
             contract_spoken=spoken,
@@ -162,6 +180,14 @@ class World:
                 for rank in gang.ranks:
                     if rank.number == number and rank.alive:
                         rank.exit = how
+
+    def hang(self, number: int, state: str = "T", cpu: float = 0.0) -> None:
+        """The rank goes nowhere from now on; until it is killed, it shows this."""
+        for worker in self.workers.values():
+            for gang in worker.live_gangs():
+                for rank in gang.ranks:
+                    if rank.number == number:
+                        rank.stuck = RankEvidence(number, state, cpu, ("spin.py:3 turn",))
 
     def kill_worker(self, node: str) -> None:
         """The agent alone, with the ranks below it; the node is there and gets a new one."""
@@ -241,8 +267,8 @@ class World:
     def lose_memory(self) -> None:
         self.memory = first_memory(self.now)
 
-    def request(self, ask: Ask, from_step: int | None = None) -> None:
-        self.requests.append(Request(f"q{len(self.requests)}", ask, from_step))
+    def request(self, ask: Ask, from_step: int | None = None, skip_batches: int = 0) -> None:
+        self.requests.append(Request(f"q{len(self.requests)}", ask, from_step, skip_batches))
 
     def change(self, **spec_changes: object) -> None:
         self.spec = replace(self.spec, **spec_changes)  # type: ignore[arg-type]
