@@ -20,6 +20,7 @@ from supervisor.wire.text import printable
 
 VERBS: dict[str, str] = {
     "kill-rank": "SIGKILL to one rank (RANK)",
+    "hang-rank": "SIGSTOP to one rank: it hangs, its worker lives (RANK)",
     "kill-node": "the node loses power (NODE)",
     "kill-rack": "the whole rack loses power (RACK)",
     "fail-rank": "the trainer of one rank raises an exception (RANK)",
@@ -151,7 +152,9 @@ class Chaos:
             case "revive-rack":
                 host.revive_nodes(host.fleet.in_rack(order.target))
             case "kill-rank":
-                self._kill_rank(int(order.target))
+                self._signal_rank(int(order.target), signal.SIGKILL)
+            case "hang-rank":
+                self._signal_rank(int(order.target), signal.SIGSTOP)
             case "fail-rank":
                 host.fail_rank(int(order.target))
 
@@ -161,12 +164,12 @@ class Chaos:
             log.warning("chaos: the fleet has no node %s", ", ".join(set(names) - set(known)))
         return known
 
-    def _kill_rank(self, rank: int) -> None:
+    def _signal_rank(self, rank: int, number: signal.Signals) -> None:
         pid = self._host.rank_pid(rank)
         if pid is None:
             log.warning("chaos: no rank %d lives now", rank)
             return
         try:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
         except ProcessLookupError:
             log.warning("chaos: rank %d had ended already", rank)

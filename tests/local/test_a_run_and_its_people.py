@@ -127,6 +127,21 @@ def test_a_rank_that_raises_is_restarted_in_place(tmp_path: Path) -> None:
         assert sorted(run.losses()) == list(range(1, 401))
 
 
+def test_a_rank_that_hangs_is_noticed_by_its_steps_and_restarted(tmp_path: Path) -> None:
+    hanging = scripted(*SLOW)
+    limits = {"floor": "300ms", "ceiling": "2s"}
+    hanging["spec"]["recovery"] = hanging["spec"].get("recovery", {}) | {"deadlines": {"step": limits}}
+    with running(tmp_path, hanging) as run:
+        run.until(lambda: run.step() > 30, "it trains, and has shown how long its steps are")
+        assert run.call("chaos", "hang-rank", "0").returncode == 0
+        assert run.wait(60) == 0, run.story()
+        (incident,) = run.incidents()
+        assert (incident["rung"], incident["outcome"]) == ("RestartInPlace", "recovered")
+        assert "HangSuspected" in run.reasons(), "it is suspected before anything is done about it"
+        assert incident["cost"]["detect"] > 300, "the silence is the cost of detection, in arrears"
+        assert sorted(run.losses()) == list(range(1, 401))
+
+
 def test_without_capacity_the_run_is_held_and_goes_on_once_the_node_is_revived(tmp_path: Path) -> None:
     with running(tmp_path, scripted(*SLOW), "--chaos", "kill-node r0n0 @step 12") as run:
         assert run.wait(60) == 5, run.story()

@@ -27,6 +27,7 @@ def chaos(run: str, order: tuple[str, ...]) -> int | None:
 
     \b
     kill-rank RANK    SIGKILL to one rank
+    hang-rank RANK    SIGSTOP to one rank: it hangs, its worker lives
     kill-node NODE    the node loses power (such as r0n1)
     kill-rack RACK    the whole rack loses power (such as r1)
     fail-rank RANK    the trainer of one rank raises an exception
