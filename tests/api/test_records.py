@@ -20,6 +20,7 @@ from supervisor.core.observation import LayoutCheck, Observation, Survey, TaskDo
 
 # Drawing a whole memory is slow; the profile (short or long) still sets the scale.
 FEWER = settings(max_examples=settings().max_examples // 5)
+st.register_type_strategy(float, st.floats(allow_nan=False))  # no NaN equals itself, read back or not
 
 
 def few(cls: Any) -> st.SearchStrategy[tuple[Any, ...]]:
