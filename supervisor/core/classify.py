@@ -163,7 +163,7 @@ def _evidence(fault: GangFault) -> tuple[str, ...]:
     roots = [f"rank {r.rank} on {r.node}: {_ending(r)}" for r in fault.roots]
     shown = (lost + roots)[:MAX_EVIDENCE]
     if fault.followers:
-        shown.append(f"{len(fault.followers)} rank(s) followed")
+        shown.append(f"{fault.followers} rank(s) followed")
     return tuple(shown)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from supervisor.core.observation import Alarm, Exit
 from supervisor.core.placement import Placement
@@ -42,7 +43,7 @@ class RankExit:
         return aborted and any(phrase in words for phrase in FOLLOWER_WORDS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GangFault:
     """`lost` nodes have no worker that syncs; `restarted` nodes have a new worker that knows nothing of the gang.
 
@@ -60,11 +61,12 @@ class GangFault:
     total_steps: int | None = None
     hang: Verdict | None = None
 
-    @property
+    @cached_property
     def roots(self) -> tuple[RankExit, ...]:
         """Exits that are nobody's follower, the earliest first."""
         return tuple(sorted((e for e in self.exits if not e.is_follower), key=lambda e: e.exit.at_ms))
 
     @property
-    def followers(self) -> tuple[RankExit, ...]:
-        return tuple(e for e in self.exits if e.is_follower)
+    def followers(self) -> int:
+        """How many exits followed another."""
+        return len(self.exits) - len(self.roots)

@@ -178,7 +178,10 @@ class Worker:
     results: tuple[TaskResult, ...] = ()
 
     def gang(self, attempt: int) -> Gang | None:
-        return next((gang for gang in self.gangs if gang.attempt == attempt), None)
+        for gang in self.gangs:
+            if gang.attempt == attempt:
+                return gang
+        return None
 
 
 @dataclass(frozen=True, slots=True)

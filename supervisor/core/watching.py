@@ -19,13 +19,11 @@ def ranks_of(p: Pass) -> tuple[tuple[str, Rank], ...]:
     if attempt is None:
         return ()
     sessions = dict(attempt.sessions)
-    gangs = ((worker, worker.gang(attempt.number)) for worker in p.obs.workers)
-    return tuple(
-        (worker.node, rank)
-        for worker, gang in gangs
-        if gang is not None and worker.session == sessions.get(worker.node)
-        for rank in gang.ranks
-    )
+    found: list[tuple[str, Rank]] = []  # plain loops: every pass walks over all ranks several times
+    for worker in p.obs.workers:
+        if worker.session == sessions.get(worker.node) and (gang := worker.gang(attempt.number)) is not None:
+            found.extend([(worker.node, rank) for rank in gang.ranks])
+    return tuple(found)
 
 
 def hear_workers(p: Pass) -> Pass:
