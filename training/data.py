@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sysconfig
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,12 +111,7 @@ def text_files(paths: tuple[Path, ...]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = (
-                p
-                for p in sorted(path.rglob("*"))
-                if not any(part.startswith(".") for part in p.relative_to(path).parts)
-            )
-            found.extend(p for p in inside if p.is_file())
+            found.extend(p for p in _walk(path, _hidden) if p.is_file())
         elif path.exists():
             found.append(path)
         else:
@@ -130,12 +125,25 @@ def _standard_library() -> list[Path]:
     """The sources that every Python brings. Left out: what others installed, and tests (17 of 30 MB)."""
     root = Path(sysconfig.get_paths()["stdlib"])
     skipped = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "__pycache__"}
-    found = [p for p in sorted(root.rglob("*.py")) if skipped.isdisjoint(p.relative_to(root).parts)]
+    found = [p for p in _walk(root, skipped.__contains__) if p.suffix == ".py"]
     if not found:
         raise DataError(
             f"{root}: this Python has no sources of its standard library; name text files or folders with --data"
         )
     return found
+
+
+def _walk(root: Path, skip: Callable[[str], bool]) -> list[Path]:
+    """All below `root`, sorted. What is skipped is not looked into: below a site-packages there may be far more."""
+    found: list[Path] = []
+    for folder, inside, names in os.walk(root):
+        inside[:] = [name for name in inside if not skip(name)]
+        found += [Path(folder, name) for name in names if not skip(name)]
+    return sorted(found)
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith(".")
 
 
 def index_files(files: list[Path], max_bytes: int) -> Corpus:
