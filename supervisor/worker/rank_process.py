@@ -39,13 +39,15 @@ MAX_STEP = 1 << 53
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a rank is given by its worker. `news(urgent)`: something to report."""
+    """What a rank is given by its worker. `news(urgent)`: something to report. `rejected(rank, reason)`: a line of its
+    event stream is no event."""
 
     workdir: Path
     selector: selectors.BaseSelector
     spool: EventSpool
     standbys: Standbys
     news: Callable[[bool], None]
+    rejected: Callable[[int, str], None] = lambda rank, reason: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +223,11 @@ class RankProcess:
 
     def _take_event(self, line: bytes) -> None:
         event = parse_event(line)
-        if isinstance(event, Rejected) or not self._is_of_this_attempt(event):
-            self._rejected += 1
-            self._around.news(False)
+        if isinstance(event, Rejected):
+            self._reject(event.reason)
+            return
+        if not self._is_of_this_attempt(event):
+            self._reject(f"checkpoint.attempt: it names {event['attempt']}, this is attempt {self._order.number}")
             return
         urgent = not self._seen_event or event["event"] in URGENT_EVENTS
         self._seen_event = True
@@ -233,6 +237,11 @@ class RankProcess:
             urgent |= self._note_step(event)
         self._around.spool.append(self._order.number, self.assignment.rank, event)
         self._around.news(urgent)
+
+    def _reject(self, reason: str) -> None:
+        self._rejected += 1
+        self._around.rejected(self.assignment.rank, reason)
+        self._around.news(False)
 
     @property
     def stepped(self) -> bool:
