@@ -110,7 +110,7 @@ def a_run(racks: int = RANKS, **spec: Any) -> dict[str, Any]:
     trainer = {
         "module": "training.train",
         "args": list(ARGUMENTS),
-        "preload": ["jax", "orbax.checkpoint"],
+        "preload": ["training.loop"],
         "env": environment(ENVIRONMENT),
     }
     recovery = {"startupDeadline": "3m", "budgets": {"software": "100/24h", "unknown": "100/24h"}}

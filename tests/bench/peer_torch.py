@@ -19,6 +19,7 @@ FOLDER, LAUNCHER = Path(sys.argv[1]), sys.argv[2]
 SAVE_EVERY, VOCABULARY, WIDTH, LAYERS, HIDDEN, ROWS, SEQUENCE = 5, 256, 96, 2, 666, 4, 64
 STEP_SECONDS = 0.1  # as long as a step of our trainer takes; less than that is slept
 HANDSHAKE = datetime.timedelta(seconds=30)
+QUORUM = datetime.timedelta(seconds=5)  # torchft waits this long for a peer that is gone; its default is a minute
 
 
 class Model(nn.Module):
@@ -102,7 +103,7 @@ def replica():
     told, model = Told(replica_id), Model()
     plain = torch.optim.AdamW(model.parameters(), 1e-3)
     manager = Manager(
-        pg=ProcessGroupGloo(timeout=HANDSHAKE),
+        pg=ProcessGroupGloo(timeout=QUORUM),
         min_replica_size=2,
         load_state_dict=lambda kept: (model.load_state_dict(kept["model"]), plain.load_state_dict(kept["optimizer"])),
         state_dict=lambda: {"model": model.state_dict(), "optimizer": plain.state_dict()},
@@ -111,7 +112,7 @@ def replica():
         store_port=store.port,
         rank=0,
         world_size=1,
-        timeout=HANDSHAKE,
+        timeout=QUORUM,
         hostname="127.0.0.1",
     )
     wrapped, optimizer = DistributedDataParallel(manager, model), Optimizer(manager, plain)
