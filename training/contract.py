@@ -13,6 +13,7 @@ from typing import Any
 from training.config import ConfigError
 
 PLAN_BYTES_MAX = 1 << 20
+SKIPS_MAX = 1000
 _INT_MAX = 2**62
 
 
@@ -43,6 +44,13 @@ class Plan:
     token_budget: int | None = None
     checkpoint_every_steps: int | None = None
     checkpoint_every_seconds: float | None = None
+    skipped_batches: tuple[tuple[int, int], ...] = ()  # (after step, count), ascending by step
+
+    def batch_after(self, step: int) -> int:
+        """The index of the batch that the step after `step` trains on: each batch belongs to one step or is passed
+        over, and none is read twice.
+        """
+        return step + sum(count for after, count in self.skipped_batches if after <= step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +150,29 @@ def read_plan(path: Path) -> Plan:
         token_budget=_integer_or_none(found, "tokenBudget", path),
         checkpoint_every_steps=_integer_or_none(found, "checkpointEverySteps", path),
         checkpoint_every_seconds=None if seconds is None else float(seconds),
+        skipped_batches=_skips(found.get("skippedBatches", []), f"MARIN_SUP_PLAN ({path}).skippedBatches"),
     )
 
 
 def _integer_or_none(found: dict[str, Any], name: str, path: Path) -> int | None:
     value = found.get(name)
     return None if value is None else _integer(value, f"MARIN_SUP_PLAN ({path}).{name}", 1)
+
+
+def _skips(found: Any, where: str) -> tuple[tuple[int, int], ...]:
+    if not isinstance(found, list) or len(found) > SKIPS_MAX:
+        raise ConfigError(f"{where}: found {str(found)[:80]!r}, allowed at most {SKIPS_MAX} of [afterStep, count]")
+    skips: list[tuple[int, int]] = []
+    for index, pair in enumerate(found):
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ConfigError(f"{where}[{index}]: found {str(pair)[:80]!r}, allowed [afterStep, count]")
+        after, count = (_integer(value, f"{where}[{index}][{place}]", 0) for place, value in enumerate(pair))
+        if skips and after < skips[-1][0]:
+            raise ConfigError(
+                f"{where}[{index}]: found step {after} after step {skips[-1][0]}, allowed ascending by step"
+            )
+        skips.append((after, count))
+    return tuple(skips)
 
 
 def _json_object(text: str, where: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
+from training.chaos import inject
 from training.checkpoint import restore
 from training.compiling import Compiler
 from training.config import Config, ConfigError
@@ -27,6 +28,7 @@ from training.layout_check import check_layout
 from training.mesh import everywhere, make_mesh
 from training.optimizer import learning_rate
 from training.outcome import NonFiniteLoss
+from training.own_work import OwnWork, cpu_clocks
 from training.peak import peak_of_run
 from training.saves import Saves, fingerprint
 from training.shares import share_out
@@ -61,9 +63,10 @@ class Prepared:
 
 def run(job: Job) -> Ending:
     """Train this rank's part until the last step or a request to stop. Raises what `training.outcome` judges."""
+    control = Control(job.contract.control)
     prepared, state = _prepare(job)
     job.events.phase("train")
-    ending = _train(job, prepared, state)
+    ending = _train(job, prepared, state, control)
     leave(job.contract)
     return ending
 
@@ -91,27 +94,33 @@ def _prepare(job: Job) -> tuple[Prepared, State]:
     return Prepared(mesh, start, total, feed, program, saves, evaluation), state
 
 
-def _train(job: Job, prepared: Prepared, state: State) -> Ending:
+def _train(job: Job, prepared: Prepared, state: State, control: Control) -> Ending:
     """The step loop. At most one step is in flight; the next one's rows are read meanwhile."""
     config, events, batches, total = job.config, job.events, job.batches, prepared.total
     feed, saves, evaluation = prepared.feed, prepared.saves, prepared.evaluation
-    leader, control = job.contract.process_id == 0, Control(job.contract.control)
-    loaded = feed.load(batches.train_rows, prepared.start)
+    plan, leader = job.contract.plan, job.contract.process_id == 0
+    clocks = cpu_clocks() if jax.default_backend() == "cpu" else ()
+    loaded = feed.load(batches.train_rows, plan.batch_after(prepared.start))
     for step in range(prepared.start + 1, total + 1):
-        began = time.perf_counter()
-        requests = control.read()
-        if requests.fail:
-            raise RuntimeError(f"failed as asked through the control file, before step {step}")
-        save = leader and (requests.save or saves.overdue())
-        batch = feed.batch(loaded, save=save, stop=leader and requests.stop)
-        rate = np.float32(learning_rate(config.optimizer, step, total))
+        began, work = time.perf_counter(), OwnWork(clocks)
+        with work.on_host():
+            requests = control.read()
+            inject(requests, step, events)
+            save = leader and (requests.save or saves.overdue())
+            batch = feed.batch(loaded, save=save, stop=leader and requests.stop)
+            rate = np.float32(learning_rate(config.optimizer, step, total))
         state, metrics = prepared.program(state, batch, _scalar(rate, prepared.mesh))
         events.emit({"event": "step", "step": step, "state": "entered"})
-        loaded = feed.load(batches.train_rows, step)
+        with work.on_host():
+            loaded = feed.load(batches.train_rows, plan.batch_after(step))
 
         seen = jax.tree.map(lambda leaf: np.asarray(leaf.addressable_data(0)), metrics)  # waits for the step
         loss, seconds = float(seen.loss), time.perf_counter() - began
-        events.emit(_completed(config, step, seen, float(rate), seconds, leader))
+        completed = {"event": "step", "step": step, "state": "completed", "tokens": int(seen.tokens), "loss": loss}
+        completed["ownSeconds"] = work.seconds()
+        if leader:
+            completed["metrics"] = _metrics(config, plan.batch_after(step - 1), seen, float(rate), seconds)
+        events.emit(completed)
         if not math.isfinite(loss):
             raise NonFiniteLoss(step, loss)
         if leader:
@@ -173,24 +182,20 @@ def _hello(config: Config, contract: Contract, mesh: Mesh, total: int) -> dict[s
     }
 
 
-def _completed(config: Config, step: int, seen: Metrics, rate: float, seconds: float, leader: bool) -> dict[str, Any]:
-    """Rank 0 alone carries the metrics; all ranks have the same."""
-    event = {"event": "step", "step": step, "state": "completed", "tokens": int(seen.tokens), "loss": float(seen.loss)}
-    if not leader:
-        return event
+def _metrics(config: Config, batch: int, seen: Metrics, rate: float, seconds: float) -> dict[str, float]:
+    """Of one step on global batch `batch`. All ranks have the same, so rank 0 alone says them."""
     wanted = float(seen.tokens) * config.model.experts_per_token * config.model.layers
-    metrics = {
+    return {
         "loss": float(seen.loss),
         "lr": rate,
         "gradNorm": float(seen.gradient_norm),
         "droppedAssignments": float(seen.dropped),
         "dropFraction": float(seen.dropped) / wanted,
-        "sampleFirst": (step - 1) * config.data.global_batch,
+        "sampleFirst": batch * config.data.global_batch,
         "sampleCount": int(seen.rows),
         "batchHash": unpack_inbox(seen.inbox).checksum,
         "stepSeconds": seconds,
     }
-    return event | {"metrics": metrics}
 
 
 class Evaluation:

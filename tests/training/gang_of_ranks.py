@@ -90,10 +90,11 @@ class Attempt:
     def _path(self, kind: str, rank: int) -> Path:
         return self.folder / f"{kind}-{self.number}-{rank}"
 
-    def control(self, rank: int = 0, save: int = 0, stop: bool = False, fail: int = 0) -> None:
+    def control(self, rank: int = 0, save: int = 0, stop: bool = False, fail: int = 0, **chaos: int) -> None:
         """Replace one rank's control file."""
         new = self._path("control-new", rank)
-        new.write_text(json.dumps({"version": 1, "save": save, "stop": stop, "fail": fail}))
+        requests = {"version": 1, "save": save, "stop": stop, "fail": fail}
+        new.write_text(json.dumps(requests | ({"chaos": chaos} if chaos else {})))
         new.replace(self._path("control", rank))
 
     def events(self, rank: int = 0, kind: str | None = None) -> list[dict[str, Any]]:
