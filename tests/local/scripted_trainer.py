@@ -1,12 +1,14 @@
 """A trainer of the standard library alone that keeps the contract, and misbehaves as its arguments say.
 
-Steps take a few milliseconds; its state is one number in a file per checkpoint. One rank.
+Steps take a few milliseconds; its state is one number in a file per checkpoint. The ranks of an attempt meet in each
+step, as in a collective: one that is late or gone keeps the others waiting.
 """
 
 import argparse
 import json
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -54,21 +56,66 @@ tell(
     parameters=1,
     totalSteps=options.steps,
 )
-start = 0
-if os.environ["MARIN_SUP_RESUME"] != "none":
-    parent, start = map(int, os.environ["MARIN_SUP_RESUME"].split(":"))
-    assert (folder / f"number-{parent}-{start}").read_text() == str(start)
-tell("phase", phase="train")
+rank, ranks = int(os.environ["MARIN_SUP_PROCESS_ID"]), int(os.environ["MARIN_SUP_NUM_PROCESSES"])
+plan = json.loads(Path(os.environ["MARIN_SUP_PLAN"]).read_text())
+gang = folder / f"gang-{attempt}"
+gang.mkdir(parents=True, exist_ok=True)
+
+
+def requests():
+    return {"chaos": {}} | json.loads(Path(os.environ["MARIN_SUP_CONTROL"]).read_text())
+
+
+def hang_as_asked():
+    while True:
+        threading.Event().wait()
+
+
+def spin_as_asked():
+    while True:
+        pass
+
+
+def meet(step):
+    """Wait until every rank of the attempt is in this step: each appends a byte to its own file."""
+    with (gang / str(rank)).open("ab") as mine:
+        mine.write(b"x")
+    for peer in range(ranks):
+        while not arrived(peer, step - start):
+            time.sleep(0.002)
+
+
+def arrived(peer, steps):
+    try:
+        return (gang / str(peer)).stat().st_size >= steps
+    except FileNotFoundError:
+        return False
+
+
+def sample(step):
+    """One sample a step; the plan passes some over."""
+    return step - 1 + sum(count for after, count in plan.get("skippedBatches", []) if after < step)
 
 
 def save(step):
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / f"number-{attempt}-{step}").write_text(str(step))
     tell("checkpoint", state="committed", attempt=attempt, step=step)
 
 
+start = 0
+if os.environ["MARIN_SUP_RESUME"] != "none":
+    parent, start = map(int, os.environ["MARIN_SUP_RESUME"].split(":"))
+    assert (folder / f"number-{parent}-{start}").read_text() == str(start)
+faults = requests()["chaos"]
+happened = {kind: faults.get(kind, 0) for kind in ("hang", "spin")}
+tell("phase", phase="train")
+
 saves = 0
 for step in range(start + 1, options.steps + 1):
+    began, faults = time.monotonic(), requests()["chaos"]
+    if faults.get("spin", 0) > happened["spin"]:
+        spin_as_asked()
+    time.sleep(faults.get("slowMs", 0) / 1000)
     time.sleep(60 if step == options.long_step else options.step_seconds)
     for _ in range(options.garbage):
         for absurd in ("1" * 30, "1" * 5000, str(2**62), "-5", "1e999", '"1"'):
@@ -80,9 +127,14 @@ for step in range(start + 1, options.steps + 1):
         os.write(EVENTS, b'{"event": "who knows"}\n[1, 2]\nnull\n' + b"x" * 2000 + b"\n")
     if options.stale:
         tell("checkpoint", state="committed", attempt=attempt + 7, step=step)
+    own = time.monotonic() - began
     tell("step", step=step, state="entered")
-    tell("step", step=step, state="completed", loss=1.0 / step, tokens=10)
-    control = json.loads(Path(os.environ["MARIN_SUP_CONTROL"]).read_text())
+    if faults.get("hang", 0) > happened["hang"]:
+        hang_as_asked()
+    meet(step)
+    metrics = {"sampleFirst": sample(step), "sampleCount": 1}
+    tell("step", step=step, state="completed", loss=1.0 / step, tokens=10, ownSeconds=own, metrics=metrics)
+    control = requests()
     if control["fail"]:
         raise RuntimeError("failed on request")
     if control["stop"] or control["save"] > saves or step % options.save_every == 0 or step == options.steps:
