@@ -8,6 +8,7 @@ nothing.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -101,6 +102,7 @@ def _spec(path: tuple[Any, ...]) -> P:
     return P(None, "expert") if any(getattr(key, "name", None) == "experts" for key in path) else P()
 
 
+@functools.cache  # a rank asks several times on its way to the first step, and tracing the optimizer takes 10 ms
 def state_shapes(config: Config, mesh: Mesh) -> State:
     """The state as `ShapeDtypeStruct`s with shardings: what a restore must produce and a fresh start does produce."""
 
