@@ -68,7 +68,7 @@ def _rank(rank: messages.RankReport, now: int) -> observation.Rank:
     ended = None
     if (end := rank.exit) is not None:
         ended = observation.Exit(end.code, end.signal, end.by_us, now - end.ago_ms, end.tail[-LAST_WORDS:])
-    own_ms, moved = max(0, getattr(rank, "own_ms", 0)), max(0, getattr(rank, "moved", 0))
+    own_ms, moved = max(0, rank.own_ms), max(0, rank.moved)
     return observation.Rank(rank.rank, state, rank.phase, rank.entered, rank.completed, ended, own_ms, moved)
 
 

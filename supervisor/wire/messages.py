@@ -137,7 +137,11 @@ class ExitReport:
 
 @dataclass(frozen=True, slots=True)
 class RankReport:
-    """`state`: starting (no event yet), running, exited. Steps are the highest numbers seen, 0 for none."""
+    """`state`: starting (no event yet), running, exited. Steps are the highest numbers seen, 0 for none.
+
+    `own_ms`: milliseconds of its own work in a step of late, without waiting for its peers, 0 where it does not say.
+    `moved`: bytes moved so far in the phase that it is in (restore, save).
+    """
 
     rank: int
     state: str
@@ -150,6 +154,8 @@ class RankReport:
     output_bytes: int = 0
     rejected_events: int = 0
     exit: ExitReport | None = None
+    own_ms: int = 0
+    moved: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,13 +28,13 @@ from supervisor.worker.descendants import kill_session
 from supervisor.worker.event_pipe import EventPipe
 from supervisor.worker.output import OutputLog
 from supervisor.worker.program import launch, rank_base_environment
+from supervisor.worker.rank_progress import RankProgress
 from supervisor.worker.spool import EventSpool
 from supervisor.worker.standby import StandbyInterpreter
 from supervisor.worker.standbys import Standbys
 
 TURN_BYTES = 64 << 10  # read from one pipe before the others get their turn
 LAST_BYTES = 1 << 20  # read of each pipe after the rank's end, should a survivor still write
-MAX_STEP = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class RankProcess:
         self._stopping = False
         self._kill_at: float | None = None
         self._seen_event = False
-        self._phase = ""
-        self._entered = self._completed = self._rejected = 0
+        self._progress = RankProgress()
+        self._rejected = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._output: OutputLog | None = None
         self._events: EventPipe | None = None
@@ -143,13 +143,15 @@ class RankProcess:
             rank=self.assignment.rank,
             state=state,
             pid=self.pid,
-            phase=self._phase,
-            entered=self._entered,
-            completed=self._completed,
+            phase=self._progress.phase,
+            entered=self._progress.entered,
+            completed=self._progress.completed,
             start="cold" if cold_because or self._standby is None else "warm",
             start_reason=cold_because,
             output_bytes=self._output.total_bytes if self._output else 0,
             rejected_events=self._rejected + (self._events.too_long if self._events else 0),
+            own_ms=self._progress.own_ms,
+            moved=self._progress.moved,
             exit=ExitReport(ended.code, ended.signal, ended.by_us, int((now - ended.at) * 1000), ended.tail)
             if ended
             else None,
@@ -231,10 +233,7 @@ class RankProcess:
             return
         urgent = not self._seen_event or event["event"] in URGENT_EVENTS
         self._seen_event = True
-        if event["event"] == "phase":
-            self._phase = event["phase"]
-        if event["event"] == "step" and event["step"] < MAX_STEP:
-            urgent |= self._note_step(event)
+        urgent |= self._progress.note(event)
         self._around.spool.append(self._order.number, self.assignment.rank, event)
         self._around.news(urgent)
 
@@ -246,17 +245,7 @@ class RankProcess:
     @property
     def stepped(self) -> bool:
         """Whether it has completed a step in this attempt."""
-        return self._completed > 0
-
-    def _note_step(self, event: dict[str, Any]) -> bool:
-        """Returns whether it is the first one completed."""
-        step: int = event["step"]
-        completed = event["state"] == "completed"
-        first: bool = completed and self._completed == 0
-        self._entered = max(self._entered, step)
-        if completed:
-            self._completed = max(self._completed, step)
-        return first
+        return self._progress.completed > 0
 
     def _is_of_this_attempt(self, event: dict[str, Any]) -> bool:
         """A rank commits checkpoints of its own attempt alone; an alarm may mean an older one."""
