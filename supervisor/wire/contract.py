@@ -61,6 +61,11 @@ class RankPaths:
     def output(self) -> Path:
         return self.directory / "output.log"
 
+    @property
+    def stacks(self) -> Path:
+        """Where the rank's Python stacks are appended when its worker asks for them."""
+        return self.directory / "stacks"
+
 
 def rank_environment(order: GangOrder, assignment: RankAssignment, paths: RankPaths) -> dict[str, str]:
     """What the contract adds to the environment of one rank (`$defs/environment`)."""

@@ -94,6 +94,10 @@ class TaskOrder:
     check     {trainer, layouts: [...]}   -> {state: answered|not-checked|failed, answers: [...], exit_code, output}
     set-aside {root, attempt, step}       -> {moved_to}   (a damaged checkpoint is kept, out of the way)
     collect   {root, keep: [[a, s], ...], current}  -> {removed: [[a, s], ...]}
+    evidence  {attempt}                   -> {ranks: [{rank, state, cpu, stack: [frame, ...], error}]}
+                                             what its living ranks show from outside; state: the kernel's letter (R, S,
+                                             D, T); cpu: cores in use, or null; stack: `dir/file.py:LINE FUNCTION`,
+                                             innermost first; error: what could not be seen. An older attempt: no ranks
     """
 
     id: str

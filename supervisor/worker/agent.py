@@ -13,11 +13,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from supervisor.wire.address import NoAddress, read_address
 from supervisor.wire.client import SyncClient, SyncUnavailable
 from supervisor.wire.contract import ENV_ATTEMPT, ENV_PROCESS_ID
 from supervisor.worker.descendants import environment_of, kill_all_children, kill_each, kill_marked, processes
+from supervisor.worker.evidence.gather import gather
 from supervisor.worker.gangs import Gangs
 from supervisor.worker.guard import ORPHANED
 from supervisor.worker.link import OrderThread, ReportThread
@@ -25,7 +27,10 @@ from supervisor.worker.rank_process import Surroundings
 from supervisor.worker.reporting import Reporting
 from supervisor.worker.spool import EventSpool
 from supervisor.worker.standbys import Standbys
+from supervisor.worker.task_answer import Work
 from supervisor.worker.tasks import Tasks
+from supervisor.worker.thread_tasks import ThreadTasks
+from supervisor.worker.tree import number_of
 
 EXIT_SUPERSEDED = 75  # another worker speaks for this node
 LOOK_AGAIN = 30.0  # seconds; everything wakes the loop by itself
@@ -46,7 +51,7 @@ class Agent:
         self._standbys = Standbys(settings.workdir, self._selector)
         around = Surroundings(settings.workdir, self._selector, self._spool, self._standbys, self._news)
         self._gangs = Gangs(around)
-        self._tasks = Tasks(settings.workdir, self._news)
+        self._tasks = Tasks(settings.workdir, self._news, ThreadTasks({"evidence": self._look}, self._wake))
         client = SyncClient(_address_source(settings.sync), settings.node, secrets.token_hex(8))
         self._orders = OrderThread(client, self._wake)
         posting = ReportThread(client, self._wake)
@@ -75,6 +80,11 @@ class Agent:
             if ended:
                 self._kill_strays()  # after the report, which matters more
             self._wait(min((at for at in due if at is not None), default=now + LOOK_AGAIN))
+
+    def _look(self, arguments: dict[str, Any]) -> Work:
+        """At the ranks of an attempt: which ones, is known here; what they show takes a moment."""
+        ranks = self._gangs.look(number_of(arguments, "attempt"))
+        return lambda: gather(ranks)
 
     def _news(self, urgent: bool) -> None:
         self._reporting.news(urgent)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from supervisor.wire.messages import TRAINING, ExitReport, GangOrder, GangReport, Order, RankReport
+from supervisor.worker.evidence.living_rank import LivingRank
 from supervisor.worker.gang import Gang
 from supervisor.worker.offer import PortOffer
 from supervisor.worker.rank_process import RankProcess, Surroundings
@@ -73,6 +74,14 @@ class Gangs:
             for r in g.ranks
             if r.pid is not None and r.ended is None
         }
+
+    def look(self, attempt: int) -> tuple[LivingRank, ...]:
+        """The attempt's ranks that live here, to be closed by the caller; none of an attempt that is not here.
+
+        Raises OSError where the kernel lets us hold none.
+        """
+        gang = self._gangs.get(attempt)
+        return tuple(seen for rank in gang.ranks if (seen := rank.look()) is not None) if gang else ()
 
     def reports(self, now: float) -> tuple[GangReport, ...]:
         return (*(gang.report(now) for gang in self._gangs.values()), *self._answers)

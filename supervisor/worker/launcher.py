@@ -17,12 +17,14 @@ import sys
 import threading
 import time
 import traceback
+from pathlib import Path
 from typing import Any, NoReturn
 
 from supervisor.wire import contract
 from supervisor.worker.after_import import after_import
 from supervisor.worker.descendants import set_death_signal
 from supervisor.worker.peer_failure import peer_failure
+from supervisor.worker.stacks import write_stacks_when_asked
 
 LINGER_SECONDS = 10.0  # after a failure was said, how long atexit (JAX's shutdown barrier waits 300 s) may take
 
@@ -67,6 +69,7 @@ def prepare(root: str, preload: list[str]) -> None:
 def become(assignment: dict[str, Any]) -> NoReturn:
     """Be that rank, in a process that is prepared."""
     set_environment(assignment["environment"])
+    _show_stacks()
     _run(assignment["trainer"]["module"], assignment["trainer"]["args"])
 
 
@@ -166,6 +169,13 @@ def _limit_the_rest(code: int) -> None:
         os._exit(code & 0xFF)
 
     threading.Thread(target=leave, name="marin-sup-exit", daemon=True).start()
+
+
+def _show_stacks() -> None:
+    try:
+        write_stacks_when_asked(contract.RankPaths(Path(os.environ[contract.ENV_EVENTS]).parent))
+    except (OSError, KeyError) as error:
+        print(f"marin-sup: should this rank hang, it will show no Python stack: {error!r}", file=sys.stderr)
 
 
 def _register_with_jax() -> None:

@@ -26,6 +26,7 @@ from supervisor.wire.messages import Control, ExitReport, GangOrder, RankAssignm
 from supervisor.wire.news import URGENT_EVENTS
 from supervisor.worker.descendants import kill_session
 from supervisor.worker.event_pipe import EventPipe
+from supervisor.worker.evidence.living_rank import LivingRank
 from supervisor.worker.output import OutputLog
 from supervisor.worker.program import launch, rank_base_environment
 from supervisor.worker.rank_progress import RankProgress
@@ -156,6 +157,13 @@ class RankProcess:
             if ended
             else None,
         )
+
+    def look(self) -> LivingRank | None:
+        """The process to look at, None where none lives. Raises OSError."""
+        if self.pid is None or self.ended is not None:
+            return None
+        # not reaped before `reaped` says so, so never another process's id
+        return LivingRank(self.assignment.rank, self.pid, os.pidfd_open(self.pid), self._paths)
 
     def _spawn(self) -> None:
         trainer = self._order.trainer

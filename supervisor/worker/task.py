@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,12 @@ from typing import Any
 from supervisor.wire.codec import decode, encode
 from supervisor.wire.contract import replace_json
 from supervisor.wire.messages import TaskOrder, TaskResult
-from supervisor.wire.text import printable
 from supervisor.worker.check import check
 from supervisor.worker.collect import collect
 from supervisor.worker.descendants import set_death_signal
 from supervisor.worker.set_aside import set_aside
 from supervisor.worker.survey import survey
+from supervisor.worker.task_answer import answer
 
 KINDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "survey": survey,
@@ -30,6 +29,7 @@ KINDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "set-aside": set_aside,
     "collect": collect,
 }
+BY_THE_AGENT = ("evidence",)  # on a thread of it
 
 
 def main() -> int:
@@ -46,13 +46,9 @@ def perform(order: TaskOrder) -> TaskResult:
     """The task's result; `ok` is false where it could not be done, with a sentence why. Never raises."""
     action = KINDS.get(order.kind)
     if action is None:
-        known = ", ".join(sorted(KINDS))
+        known = ", ".join(sorted({*KINDS, *BY_THE_AGENT}))
         return TaskResult(order.id, order.kind[:100], False, error=f"this worker knows the tasks {known}")
-    try:
-        return TaskResult(order.id, order.kind, True, action(order.arguments))
-    except Exception as error:  # noqa: BLE001 (an error is a result)
-        traceback.print_exc()
-        return TaskResult(order.id, order.kind, False, error=printable(f"{type(error).__name__}: {error}", 1000))
+    return answer(order, lambda: action(order.arguments))
 
 
 if __name__ == "__main__":

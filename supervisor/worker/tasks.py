@@ -1,4 +1,7 @@
-"""The tasks that the newest order names: each done once per id, in a process of its own, its result kept on disk."""
+"""The tasks that the newest order names: each done once per id, its result kept on disk.
+
+Each has a process of its own, but for the few that the agent does on a thread (`thread_tasks`).
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from supervisor.wire.messages import TaskOrder, TaskResult
 from supervisor.wire.text import printable_lines
 from supervisor.worker.descendants import kill_session
 from supervisor.worker.program import rank_base_environment, start_task
+from supervisor.worker.thread_tasks import ThreadTasks
 
 AT_ONCE = 2
 AGAIN = 2  # how often a task whose process was killed (for memory, say) is started again
@@ -31,8 +35,9 @@ class _Running:
 
 
 class Tasks:
-    def __init__(self, workdir: Path, news: Callable[[bool], None]) -> None:
+    def __init__(self, workdir: Path, news: Callable[[bool], None], on_thread: ThreadTasks) -> None:
         self._workdir = workdir
+        self._on_thread = on_thread
         self._directory = workdir / "tasks"
         self._directory.mkdir(parents=True, exist_ok=True)
         self._news = news
@@ -70,12 +75,16 @@ class Tasks:
             print(f"worker: {self._directory}: what is done cannot be removed: {error}", file=sys.stderr)
 
     def advance(self) -> None:
-        """Start what may start."""
+        """Take what the thread has done, and start what may start."""
+        while (ended := self._on_thread.finished()) is not None:
+            self._keep(*ended)
         busy = {running.order.id for running in self._running.values()}
         for name, order in self._ordered.items():
-            if len(self._running) >= AT_ONCE:
-                return
-            if name not in self._results and name not in busy:
+            if name in self._results or name in busy:
+                continue
+            if self._on_thread.knows(order):
+                self._on_thread.start(order)
+            elif len(self._running) < AT_ONCE:
                 self._start(order)
 
     def reaped(self, pid: int, status: int) -> bool:
@@ -124,6 +133,20 @@ class Tasks:
             self._news(True)
             return
         self._running[process.pid] = _Running(order, process)
+
+    def _keep(self, order: TaskOrder, result: TaskResult) -> None:
+        """A result that no process has written."""
+        if order.id not in self._ordered:
+            return
+        self._results[order.id] = result
+        self._news(True)
+        path = self._path(order, "result")
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            replace_json(path, encode(result))
+            self._sizes[order.id] = path.stat().st_size
+        except OSError as error:  # told all the same; only a restarted worker would do it again
+            print(f"worker: {path}: the result cannot be kept: {error}", file=sys.stderr)
 
     def _kept_result(self, order: TaskOrder) -> TaskResult | None:
         path = self._path(order, "result")

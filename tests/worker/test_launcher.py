@@ -108,7 +108,7 @@ def zipped_worker(directory: Path) -> Path:
     """What ships into the trainer's image: wire and worker alone."""
     tree, archive = directory / "tree", directory / "worker.pyz"
     for package in ("supervisor/wire", "supervisor/worker"):
-        for path in (ROOT / package).glob("*.py"):
+        for path in (ROOT / package).rglob("*.py"):
             target = tree / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(path.read_bytes())
@@ -121,8 +121,9 @@ def zipped_worker(directory: Path) -> Path:
 def test_the_worker_runs_from_a_zipapp_and_imports_the_standard_library_alone(tmp_path: Path) -> None:
     """In isolated mode without site-packages: what is not in the standard library cannot even be found."""
     archive = zipped_worker(tmp_path)
-    names = [p.stem for p in (ROOT / "supervisor/worker").glob("*.py") if p.stem not in ("__main__", "jax_cluster")]
-    imports = "; ".join(f"import supervisor.worker.{name}" for name in names if name != "__init__")
+    files = [path.relative_to(ROOT) for path in (ROOT / "supervisor/worker").rglob("*.py")]
+    names = [".".join(path.with_suffix("").parts) for path in files if path.stem not in ("__main__", "jax_cluster")]
+    imports = "; ".join(f"import {name.removesuffix('.__init__')}" for name in names)
     script = (
         f"import sys; sys.path.insert(0, {str(archive)!r}); {imports}; import supervisor.wire.server; "
         "known = {*sys.stdlib_module_names, 'supervisor', '__main__'}; "

@@ -73,7 +73,7 @@ def test_every_bad_task_is_a_result_with_a_sentence(bench: Bench, tmp_path: Path
     bench.order(tasks=tuple(asked.values()))
     errors = {name: bench.result(name).error for name in asked}
     assert not any(bench.result(name).ok for name in asked)
-    assert "knows the tasks check, collect, set-aside, survey" in errors["unknown"]
+    assert "knows the tasks check, collect, evidence, set-aside, survey" in errors["unknown"]
     assert "absolute path" in errors["no root"]
     assert "absolute path" in errors["relative"]
     assert "without .." in errors["climbing"]
